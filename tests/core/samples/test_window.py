@@ -222,6 +222,16 @@ class TestProbe:
         assert found is not None
         assert (found.rule, found.start_s, found.end_s) == ("fixed", 8.0, 20.0)
 
+    def test_a_bar_of_a_pass_before_the_training_is_not_its_steps(self) -> None:
+        busy = {GPU: stretches(sampled(lambda t: 40, 60), GPU)}
+        before = steps_log(steady_steps(1, 9, 10))
+        found, _ = find_window(busy, before, None, (10.0, 58.0))
+        assert found is not None
+        assert (found.rule, found.start_s) == ("probe", pytest.approx(10.0, abs=0.3))
+        # A log that has the training's own steps is believed for where they are.
+        found, _ = find_window(busy, steps_log(steady_steps(12, 50, 3)), None, (10.0, 58.0))
+        assert found is not None and found.rule == "steps"
+
     def test_a_training_that_was_short_has_no_window_whatever_ran_around_it(self) -> None:
         found, why = find_window({GPU: stretches(sampled(lambda t: 40, 40), GPU)}, NO_LOG, None, (10.0, 13.0))
         assert found is None

@@ -11,9 +11,10 @@ from tests.support.campaigns import Campaign, Done, make_repository
 from tests.support.judged import judged
 from tests.support.trials import run
 
-from gpudebug.core.records import Evidence
+from gpudebug.core.records import Evidence, LossEvidence, ProbeEvidence
 from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.verdict.run_plan import RunPlan
+from gpudebug.core.words import Trend
 from gpudebug.edges.launcher import Tick
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.run import planned
@@ -158,6 +159,22 @@ def test_looks_that_take_long_are_rarer(monkeypatch: pytest.MonkeyPatch) -> None
     for tick in range(360):
         assert not ending.due(Tick(float(tick), 0, None), LogReader())
     assert looks == [31, 62, 93, 124, 155, 200, 250, 300, 350]
+
+
+@pytest.mark.parametrize(("trains", "ends"), [(True, True), (False, False)])
+def test_a_bar_that_is_full_is_the_end_only_of_a_training_that_stands(trains: bool, ends: bool) -> None:
+    def read(elapsed: float) -> Evidence:
+        probe = ProbeEvidence(pid=1, steps=int(10 * elapsed) if trains else 75, steps_per_s=10.0)
+        return run(window=40.0, loss=LossEvidence(trend=Trend.CONVERGING, points=20)).model_copy(
+            update={"probe": probe}
+        )
+
+    reader = LogReader()
+    reader.feed(b"100%|##########| 75/75 [00:07<00:00,  9.64it/s]\n", 8.0)
+    assert (reader.step, reader.total_steps) == (75, 75)
+    ending = planned.PlannedEnding(RunPlan(30.0, may_complete=True), read, ["train"])
+    assert not ending.due(Tick(40.0, 0, None), reader)
+    assert ending.due(Tick(50.0, 0, None), reader) is ends
 
 
 def test_a_run_that_has_gone_on_for_as_long_as_it_may_is_ended_without_a_look() -> None:

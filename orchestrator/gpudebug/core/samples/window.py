@@ -57,6 +57,8 @@ RAMP_SHARE = assumed("ramp_share")
 RAMP_LEVEL = assumed("ramp_level")
 # Whole epochs are a window if they cover this share of the steps: else the parts of epochs at both ends, too.
 WHOLE_EPOCHS = 0.8
+# The same of a log's own steps: a bar of a pass before the training covers next to none of its steps.
+FEW_OF_THEM = 0.2
 # The last step seen came late if it took this many times longer than usual.
 LATE = 3.0
 
@@ -144,7 +146,7 @@ def find_window(
     devices = [[s for s in readings if s.end > since] for readings in series.values()]
     longest = max(devices, key=len)
     rule, bounds = "steps", step_bounds(log)
-    if probed is not None and (bounds is None or _is_coarse(log, bounds, probed)):
+    if probed is not None and (bounds is None or _leaves_out(log, bounds, probed)):
         rule, bounds = "probe", probed
     if bounds is None:
         rule, bounds = SETTLED, _settled(devices, longest) if longest else (since, since)
@@ -166,10 +168,12 @@ def find_window(
     return Window(start_s=round(start, 3), end_s=round(end, 3), samples=count, rule=rule), None
 
 
-def _is_coarse(log: LogSummary, bounds: tuple[float, float], probed: tuple[float, float]) -> bool:
-    """Tell whether whole epochs leave out much of the steps that the training process reported."""
-    in_steps = log.step_unit in (None, "step")
-    return not in_steps and bounds[1] - bounds[0] < WHOLE_EPOCHS * (probed[1] - probed[0])
+def _leaves_out(log: LogSummary, bounds: tuple[float, float], probed: tuple[float, float]) -> bool:
+    """Tell whether the log leaves out much of the steps that the training process reported: it counts whole
+    epochs, or it counted what came before them."""
+    share = FEW_OF_THEM if log.step_unit in (None, "step") else WHOLE_EPOCHS
+    inside = min(bounds[1], probed[1]) - max(bounds[0], probed[0])
+    return inside < share * (probed[1] - probed[0])
 
 
 def _too_short(left: float, least: float, first: float | None) -> str:

@@ -51,6 +51,8 @@ class PlannedEnding:
         self.before: Evidence | None = None
         self.spent_s = 0.0
         self.end: PlannedEnd | None = None
+        # Optimizer steps when all of the log's were made: a bar of a pass before the training is full, too.
+        self._full: int | None = None
         self._look = NextLook(0.0)
 
     def overdue(self, elapsed: float) -> bool:
@@ -86,6 +88,10 @@ class PlannedEnding:
         """Seconds of training that are left, by what the log counts; else by the steps asked for."""
         rate = seen.progress_per_s or seen.steps_per_s
         if reader.step is not None and reader.total_steps:
+            made = seen.probe.steps if seen.probe and reader.step == reader.total_steps else None
+            if made is not None and self._full is not None and made > self._full:
+                return None
+            self._full = made
             return time_left(reader.total_steps, reader.step, rate)
         return time_left(seen.total_steps or self.asked, seen.steps, seen.steps_per_s)
 
