@@ -85,7 +85,7 @@ HOOK = "torch/_tensor.py:Tensor.backward autograd/graph.py:_engine_run_backward 
             "pool.py:8 Pool.pick (running): `return self.rows[ends]`",
         ),
     ],
-    ids=["a hook's", "a function's", "a call of the loop's", "a reply that is waited for", "with its operators"],
+    ids=["a hook's", "a function's", "a call of the loop's", "an awaited reply", "with its operators"],
 )  # fmt: skip
 def test_the_piece_with_most_of_a_step(
     rows: list[tuple[str, str, int, float, float]], share: float, place: str
