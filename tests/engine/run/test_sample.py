@@ -244,6 +244,6 @@ def test_the_methods_of_a_class_are_timed_and_one_that_is_missing_is_named(tmp_p
     (tmp_path / "main.py").write_text("import pol\nfor _ in range(50):\n    pol.Policy().act()\n")
     words = ("--device=cpu:1", "--", sys.executable, "main.py")
     done = gpudebug(tmp_path, "sample", "--methods", "pol:Policy", *words).expect(0)
-    assert re.search(r"Policy\.act +100\.0% .* 50 calls", done.out)
+    assert re.search(r"Policy\.act +100\.0% .* 50 calls", done.out), done.out
     lost = gpudebug(tmp_path, "sample", "--methods", "pol:Polisy", *words).expect(0)
     assert "note: no method of pol:Polisy was timed" in lost.out
