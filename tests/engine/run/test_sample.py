@@ -240,7 +240,7 @@ def test_out_of_memory_outside_a_campaign_is_named_with_what_to_try(tmp_path: Pa
 
 
 def test_the_methods_of_a_class_are_timed_and_one_that_is_missing_is_named(tmp_path: Path) -> None:
-    (tmp_path / "pol.py").write_text("class Policy:\n    def act(self):\n        return 1\n")
+    (tmp_path / "pol.py").write_text("class Policy:\n    def act(self):\n        return sum(range(9999))\n")
     (tmp_path / "main.py").write_text("import pol\nfor _ in range(50):\n    pol.Policy().act()\n")
     words = ("--device=cpu:1", "--", sys.executable, "main.py")
     done = gpudebug(tmp_path, "sample", "--methods", "pol:Policy", *words).expect(0)
