@@ -111,13 +111,14 @@ def code_of(
     ref = f"{refs(workspace.root, config.campaign, checkout)}/checkout"
     base = git.stored(checkout.at, ref)
     counted = git.MeasuredTree(apart, store.CONFIG)
-    if base is not None and git.trusted(checkout.at, ref, base.commit, base.tree, counted):
-        code = MeasuredCode(base.tree, patches, base.tree != checkout.tree, stack)
-        if applied and code.digest == measured.code:
-            return replace(code, drifted=False, applied=True)
-        return code if session is not None else here
+    sure = base is not None and git.trusted(checkout.at, ref, base.commit, base.tree, counted)
+    kept = MeasuredCode(base.tree, patches, base.tree != checkout.tree, stack) if base and sure else None
+    if kept is not None and applied and kept.digest == measured.code:
+        return replace(kept, drifted=False, applied=True)
     if session is None:
         return here
+    if kept is not None:
+        return kept
     known = [MeasuredCode(checkout.tree, patches[:count]).digest for count in range(len(patches) + 1)]
     return replace(here, drifted=measured.code not in (None, *known))
 

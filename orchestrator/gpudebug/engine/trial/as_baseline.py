@@ -63,10 +63,9 @@ def taken_over(loaded: Loaded, entry: HypothesisEntry) -> tuple[str | None, str]
     except BusyError as e:
         return None, f"{e.message}: `gpudebug next` records the baseline again"
     fields = entry_fields("workload", runs, setup.metric, setup.config.work)
+    text = templates.render("baseline.md.j2", **fields)
     said = "run of its trial is" if len(runs) == 1 else f"{len(runs)} runs of its trial are"
-    return templates.render(
-        "baseline.md.j2", **fields
-    ), f"the {said} the baseline now: nothing is measured again"
+    return text, f"the {said} the baseline now: nothing is measured again"
 
 
 def _runs(loaded: Loaded, entry: HypothesisEntry) -> list[MeasuredRun]:
