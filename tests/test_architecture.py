@@ -181,28 +181,28 @@ ROOMS = {
         progress: errors lazy words
         records: words
         answers: records words
-        trace: answers errors
-        agents: errors progress
-        text: progress words
-        command: records text
-        change: command errors text
-        redaction: command words
+        trace: answers errors lazy
+        agents: errors lazy progress
+        text: lazy progress words
+        command: lazy records text
+        change: command errors lazy text
+        redaction: command lazy words
         statistics: answers progress records redaction words
-        yaml: errors
-        config: change command errors statistics text words yaml
-        inside: answers command errors records statistics text words
-        cluster: config words
+        yaml: errors lazy
+        config: change command errors lazy statistics text words yaml
+        inside: answers command errors lazy records statistics text words
+        cluster: config lazy words
         campaign: change config errors progress statistics words
-        catalogue: answers change command errors inside records text yaml
-        trainlog: command errors records redaction statistics text words yaml
+        catalogue: answers change command errors inside lazy records text yaml
+        trainlog: command errors lazy records redaction statistics text words yaml
         samples: command errors records statistics trainlog words
-        recordings: answers errors samples trainlog words
-        hardware: answers records redaction samples
-        evidence: command inside records samples statistics trainlog words
-        verdict: change command inside records redaction samples statistics text words
-        compare: answers command errors inside records statistics trainlog verdict words
-        diagnosis: answers catalogue change command compare errors evidence inside records samples statistics
-            text trainlog words
+        recordings: answers errors lazy samples trainlog words
+        hardware: answers lazy records redaction samples
+        evidence: command inside lazy records samples statistics trainlog words
+        verdict: change command inside lazy records redaction samples statistics text words
+        compare: answers command errors inside lazy records statistics trainlog verdict words
+        diagnosis: answers catalogue change command compare errors evidence inside lazy records samples
+            statistics text trainlog words
     """,
     "engine": """
         campaign:

@@ -5,17 +5,17 @@ Everything outside of the markers belongs to others: it stays byte for byte.
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from gpudebug.core.errors import UsageError
+from gpudebug.core.lazy import regex
 
 BEGIN = "<!-- gpudebug:begin -->"
 END = "<!-- gpudebug:end -->"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BOM = b"\xef\xbb\xbf"
-_WHOLE_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-_ENDING = re.compile(rb"\r\n|\r|\n")
+_WHOLE_LINE = regex(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_ENDING = regex(rb"\r\n|\r|\n")
 _ABOUT = "Use gpudebug here to find out why training leaves the GPU idle, one measured hypothesis at a time."
 _SKILL = f"---\nname: gpudebug\ndescription: {_ABOUT}\n---\n\n"
 _RULE = f"---\ndescription: {_ABOUT}\nalwaysApply: true\n---\n\n"

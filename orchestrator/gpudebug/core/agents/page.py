@@ -6,12 +6,12 @@ other texts (titles, notes, training output) can neither open a block of it nor 
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.progress.sanitise import harmless, visible
 
 LIMIT = 4600
@@ -25,7 +25,7 @@ _WHOLE = 60
 _COUNTED = 60
 """Characters that a line of counts needs at least."""
 _QUOTE = "'"
-_TICKS = re.compile("`+")
+_TICKS = regex("`+")
 
 
 class PagePart(NamedTuple):

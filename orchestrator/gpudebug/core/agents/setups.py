@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gpudebug.core.agents.instructions import AGENTS
+from gpudebug.core.lazy import regex
 
 VARIABLE = "GPUDEBUG_SESSION"
 RUN = "GPUDEBUG_RUN"
@@ -36,7 +37,7 @@ TOOL_S = 600
 """So long a tool call may take: `gpudebug wait --for 9m` ends before."""
 _MS = 1000 * TOOL_S
 _SERVER: dict[str, object] = {"command": "gpudebug", "args": ["mcp"]}
-_TABLE = re.compile(r"^\s*\[mcp_servers\.gpudebug\]\s*$", re.MULTILINE)
+_TABLE = regex(r"^\s*\[mcp_servers\.gpudebug\]\s*$", re.MULTILINE)
 
 
 class SetupFile(NamedTuple):

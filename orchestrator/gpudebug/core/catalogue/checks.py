@@ -28,10 +28,11 @@ from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.errors import InterventionError
 from gpudebug.core.inside.stacks.shares import LEAST
+from gpudebug.core.lazy import regex
 from gpudebug.core.text.expressions import Unbounded, bounded
 from gpudebug.core.yaml.document import Path, YamlProblem, named, nearest
 
-_SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_SLUG = regex(r"[a-z0-9]+(-[a-z0-9]+)*")
 _WHAT = ("signal", "stack", "code", "section", "flag", "printed")
 _WATCHED = ("stack", "code")
 _COMPARISONS = ("above", "below", "equals", "matches")

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -15,6 +14,7 @@ from gpudebug.core.command import command_line
 from gpudebug.core.command.command_line import Option
 from gpudebug.core.command.synonyms import Synonyms, by_meaning, merged
 from gpudebug.core.inside.probe import counts
+from gpudebug.core.lazy import regex
 from gpudebug.core.text import shell_words
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ _OUTPUT_NAMES = (
     *("logdir", "log_dir", "logging_dir", "work_dir", "workdir", "exp_dir", "experiment_dir", "results_dir"),
     *("checkpoint_dir", "ckpt_dir", "default_root_dir", "log_folder", "hydra.run.dir"),
 )
-_UNIQUE = re.compile(r"\{run(_dir)?\}|\$|%\(")
-_FILE = re.compile(r"\.[A-Za-z]{1,7}$")
+_UNIQUE = regex(r"\{run(_dir)?\}|\$|%\(")
+_FILE = regex(r"\.[A-Za-z]{1,7}$")
 _LINES_WANTED = 10
 
 
@@ -245,10 +245,10 @@ def steps_option(argv: Sequence[str], known: Known) -> Option | None:
     return None
 
 
-_LENGTH = re.compile(
+_LENGTH = regex(
     r"(?:(?:max|num|n|total|train|training)_?)*(?:steps|iters?|iterations|updates?|timesteps|frames)"
 )
-_PASSES = re.compile(r"(?:(?:max|num|n|total|train|training)_)*epochs")
+_PASSES = regex(r"(?:(?:max|num|n|total|train|training)_)*epochs")
 # In RL these are how long a rollout is.
 _ROLLOUT = frozenset({"n_steps", "num_steps", "nsteps"})
 

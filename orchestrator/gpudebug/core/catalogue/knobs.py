@@ -12,13 +12,14 @@ from gpudebug.core.catalogue.program import Default, Kind, OwnFlag, folded
 from gpudebug.core.command import cadence, command_line, launchers
 from gpudebug.core.command.cadence import UNKNOWN_LENGTH, PlannedLength
 from gpudebug.core.command.synonyms import Synonyms, long_name
+from gpudebug.core.lazy import regex
 
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0", "none", "null", ""})
-_OFTEN = re.compile(r"every|freq|interval|period|steps$")
+_OFTEN = regex(r"every|freq|interval|period|steps$")
 NEVER = 10**9
 """Steps that no training makes; 0 would be a division by zero in `step % every`."""
-_OF_CORES = re.compile(r"workers?|threads?|proc(s|esses)?$|jobs")
+_OF_CORES = regex(r"workers?|threads?|proc(s|esses)?$|jobs")
 
 
 class CurrentOption(NamedTuple):

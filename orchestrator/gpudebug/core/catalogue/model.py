@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
@@ -11,10 +10,11 @@ from pydantic import ConfigDict, Field
 
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.command.synonyms import Synonyms, merged
+from gpudebug.core.lazy import regex
 from gpudebug.core.records.parts import Record
 
-_NUMBERS = re.compile(r"v?(\d{1,9}(?:\.\d{1,9}){0,5})(?![\d])")
-_BOUND = re.compile(r"(>=|<=|==|!=|>|<)\s*(\d{1,9}(?:\.\d{1,9}){0,5})")
+_NUMBERS = regex(r"v?(\d{1,9}(?:\.\d{1,9}){0,5})(?![\d])")
+_BOUND = regex(r"(>=|<=|==|!=|>|<)\s*(\d{1,9}(?:\.\d{1,9}){0,5})")
 
 
 class Bound(NamedTuple):

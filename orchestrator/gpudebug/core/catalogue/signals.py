@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from gpudebug.core.catalogue.model import Cause, Condition, Own, Share, Term, written
 from gpudebug.core.inside.stacks.shares import pattern
+from gpudebug.core.lazy import regex
 
 
 class Signal(NamedTuple):
@@ -192,7 +193,7 @@ GENERAL = "In general"
 _LONGEST = 60
 _DESCRIBED = 400
 _WORDS = 3
-_ESCAPE, _WORD = re.compile(r"\\[A-Za-z]|\(\?[a-zA-Z]+\)"), re.compile(r"[A-Za-z][A-Za-z0-9_]{2,}")
+_ESCAPE, _WORD = regex(r"\\[A-Za-z]|\(\?[a-zA-Z]+\)"), regex(r"[A-Za-z][A-Za-z0-9_]{2,}")
 _MOVES = {"falls": "falls", "rises": "rises", "is_zero": "is zero"}
 
 
@@ -315,7 +316,7 @@ MOST = 8
 """Causes that are shown at most; more are no answer."""
 
 _LONGEST_QUERY = 200
-_QUERY_WORD = re.compile(r"[a-z0-9]+")
+_QUERY_WORD = regex(r"[a-z0-9]+")
 _ENDINGS = ("ations", "ation", "ings", "ing", "ers", "er", "ed", "es", "or", "e", "s")
 _SHORTEST = 4
 """Letters that a word keeps when its ending goes."""

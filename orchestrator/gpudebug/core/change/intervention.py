@@ -19,6 +19,7 @@ from gpudebug.core.change.permits import NOTHING_MORE, Allowed
 from gpudebug.core.command import command_line
 from gpudebug.core.command.synonyms import Synonyms, as_written, long_name, names_of
 from gpudebug.core.errors import InterventionError, NoEffect
+from gpudebug.core.lazy import regex
 from gpudebug.core.text import shell_words
 
 Kind = Literal["set", "unset", "env", "patch", "code"]
@@ -30,10 +31,10 @@ SERVER = "server:"
 _COMMANDS = frozenset({"PATH", "BASH_ENV", "ENV", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONEXECUTABLE"})
 SYNTAX = f"--set FLAG=VALUE, --unset FLAG, --env NAME=VALUE, --patch {PATCHES}/FILE or --code"
 
-_FLAG = re.compile(r"(--?|\+{1,2})?[A-Za-z0-9_][\w.:/@\[\]-]*", re.ASCII)
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FLAG = regex(r"(--?|\+{1,2})?[A-Za-z0-9_][\w.:/@\[\]-]*", re.ASCII)
+_VARIABLE = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 # Controls, line separators, and what turns text around or is not seen: a reader would see another change.
-_CONTROL = re.compile(
+_CONTROL = regex(
     r"[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     r"\ufff9-\ufffb\ud800-\udfff"
     r"\U000e0000-\U000e007f]"

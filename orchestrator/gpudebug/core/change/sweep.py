@@ -3,7 +3,6 @@ hypotheses alone."""
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,13 +11,14 @@ from typing import TypeVar
 from gpudebug.core.change.intervention import Intervention, SingleChange, from_options
 from gpudebug.core.command import command_line, launchers
 from gpudebug.core.errors import InterventionError
+from gpudebug.core.lazy import regex
 
 Key = TypeVar("Key")
 
 VARIABLE = "env:"
 SYNTAX = "--sweep FLAG=V1,V2,… or --sweep env:NAME=V1,V2,…"
 
-_VALUE = re.compile(r"""\s*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<plain>[^,]*?))\s*(?:,|$)""")
+_VALUE = regex(r"""\s*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<plain>[^,]*?))\s*(?:,|$)""")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Protocol
 
 from gpudebug.core.cluster.node_reports import ClusterFact
+from gpudebug.core.lazy import regex
 from gpudebug.core.words import Word
 
 
@@ -191,13 +192,13 @@ ASK_S = 10.0
 # Sites name a job's own scratch so; Slurm itself names none.
 _SCRATCH = ("SLURM_TMPDIR", "TMPDIR", "JOBFS", "LOCAL_SCRATCH", "SCRATCH_LOCAL", "PBS_JOBFS")
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
-_STEP = re.compile(r"(?<![\w./-])(?:[\w./-]*/)?srun(?=\s)")
-_OF_A_TASK = re.compile(r"\$\{?(SLURM_(?:NODEID|PROCID|LOCALID))\b")
-_QUOTED = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
-_NO_VARIABLE = re.compile(r"\\.|[;&|\n]", re.DOTALL)
+_STEP = regex(r"(?<![\w./-])(?:[\w./-]*/)?srun(?=\s)")
+_OF_A_TASK = regex(r"\$\{?(SLURM_(?:NODEID|PROCID|LOCALID))\b")
+_QUOTED = regex(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
+_NO_VARIABLE = regex(r"\\.|[;&|\n]", re.DOTALL)
 # `2>&1`, `&>` and `>|` redirect.
-_ENDS = re.compile(r"[;\n]|(?<![<>])&(?!>)|(?<!>)\|")
-_PER_TASK = re.compile(r"(?<!\S)--gpus-per-task(?:[=\s]|$)")
+_ENDS = regex(r"[;\n]|(?<![<>])&(?!>)|(?<!>)\|")
+_PER_TASK = regex(r"(?<!\S)--gpus-per-task(?:[=\s]|$)")
 
 
 def traps(

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 
 from gpudebug.core.cluster.jobs import SeenJob
 from gpudebug.core.config import SlurmSettings
+from gpudebug.core.lazy import regex
 
 _REFUSED = (
     r"Unable to contact slurm controller|[Ss]ocket timed out|Zero Bytes were transmitted|already completing"
     r"|Invalid job id specified|[Cc]ommunication connection failure|Unexpected message received"
     r"|Protocol authentication error|backup controller|Connection (?:refused|reset|timed out)"
 )
-_STEP = re.compile(
+_STEP = regex(
     rf"srun: error: (?:Unable to (?:create step|confirm allocation) for job .*"
     r"|Task launch for .* failed on .*"
     rf"|Application launch failed.*)(?:{_REFUSED})"
@@ -23,7 +24,7 @@ _STEP = re.compile(
     r"|slurmstepd: error: \*\*\* (?:JOB|STEP) .{1,200} DUE TO (?:PREEMPTION|NODE FAILURE|JOB REQUEUE)"
 )
 # What torchrun raises that got the signal itself; one that closes its ranks prints something else.
-_TOLD_TO_END = re.compile(rf"SignalException: .*\bgot signal: {int(signal.SIGTERM)}\b")
+_TOLD_TO_END = regex(rf"SignalException: .*\bgot signal: {int(signal.SIGTERM)}\b")
 
 
 def failed_by_cluster(quoted: Sequence[str], tail: str, ended_by: int | None) -> str | None:
@@ -42,7 +43,7 @@ def failed_by_cluster(quoted: Sequence[str], tail: str, ended_by: int | None) ->
     return None
 
 
-_NOISE = re.compile(r"^(sbatch|srun|squeue|allocation failure|error|fatal|lua)\s*:\s*", re.IGNORECASE)
+_NOISE = regex(r"^(sbatch|srun|squeue|allocation failure|error|fatal|lua)\s*:\s*", re.IGNORECASE)
 # Slurm's own texts (slurm_errno.c, and popt's of an option that is not known), most telling first.
 _ADVICE = (
     (r"unrecognized option '(--?[\w-]+)|unknown option '?(--?[\w-]+)", "{option}"),
@@ -81,7 +82,7 @@ _ADVICE = (
 )
 
 
-_COMPLAINT = re.compile(r"^(?:sbatch|srun|squeue): (?:error|fatal): ")
+_COMPLAINT = regex(r"^(?:sbatch|srun|squeue): (?:error|fatal): ")
 _SUBMISSION = "Batch job submission failed: "
 # What Slurm says for any refusal of a site's own plugin, which says why in a line before.
 _EMPTY = frozenset({"Unspecified error", ""})

@@ -11,6 +11,7 @@ from gpudebug.core.cluster.jobs import BatchJob
 from gpudebug.core.cluster.slurm_states import seconds
 from gpudebug.core.config import SlurmSettings
 from gpudebug.core.config.runners import count_of
+from gpudebug.core.lazy import regex
 
 SINFO = ("-h", "-a", "-N", "-o", "%P|%a|%l|%D|%c|%G|%o")
 """Of each node in each of its partitions: partition (`*` marks the default), availability, time limit, number
@@ -261,7 +262,7 @@ def several_clusters(settings: SlurmSettings, environ: Mapping[str, str]) -> str
 
 NO_FOLDER, NO_SETUP, NO_PROGRAM = 71, 72, 73
 """Statuses of a script whose node does not see the folder, failed in `setup`, or does not see the Python."""
-_PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
+_PLAIN = regex(r"[\w@%+=:,./-]+", re.ASCII)
 
 
 def rendered(job: BatchJob, settings: SlurmSettings) -> str:

@@ -8,10 +8,11 @@ from itertools import product
 
 from gpudebug.core.cluster.jobs import JobEnd, JobPlace, JobState, SeenJob
 from gpudebug.core.cluster.reasons import CLEANING
+from gpudebug.core.lazy import regex
 from gpudebug.core.words import word_set
 
 MOST_NODES = 4096
-_BRACKET = re.compile(r"\[([^\][]*)\]")
+_BRACKET = regex(r"\[([^\][]*)\]")
 _ABSENT = frozenset({"", "(null)", "None", "None assigned", "N/A"})
 
 
@@ -90,16 +91,16 @@ UNSAID = "JobLaunchFailure"
 """What Slurm before 23.02 says of every batch script that a signal ended, or that never began."""
 # Reasons of FAILED that are the cluster's own, not the program's.
 _CLUSTERS_OWN = frozenset({UNSAID, "SystemFailure"})
-_RAISED = re.compile(r"RaisedSignal:(\d+)", re.ASCII)
+_RAISED = regex(r"RaisedSignal:(\d+)", re.ASCII)
 # slurmstepd that cannot set up a batch script's files ends with ESLURMD_IO_ERROR (4021), and what is left of
 # that in a wait status reads as a signal: 4021 % 128.
 _NO_LOG = 53
-_ID = re.compile(r"([0-9]+)(?:;\S*)?", re.ASCII)
-_SUBMITTED = re.compile(r"Submitted batch job ([0-9]+)", re.ASCII)
-_CANCELLED = re.compile(r"CANCELLED by ([0-9]{1,10})", re.ASCII)
-_LEFT = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", re.ASCII)
+_ID = regex(r"([0-9]+)(?:;\S*)?", re.ASCII)
+_SUBMITTED = regex(r"Submitted batch job ([0-9]+)", re.ASCII)
+_CANCELLED = regex(r"CANCELLED by ([0-9]{1,10})", re.ASCII)
+_LEFT = regex(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", re.ASCII)
 # ` Key=value` of one line of `scontrol -o`: a value may hold blanks, and ends where the next key begins.
-_FIELD = re.compile(r"(?:^|\s)([A-Za-z_:/]+)=(.*?)(?=\s+[A-Za-z_:/]+=|\s*$)", re.ASCII)
+_FIELD = regex(r"(?:^|\s)([A-Za-z_:/]+)=(.*?)(?=\s+[A-Za-z_:/]+=|\s*$)", re.ASCII)
 
 
 def submitted(text: str) -> str | None:

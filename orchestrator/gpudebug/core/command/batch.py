@@ -11,33 +11,32 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from gpudebug.core.command import command_line
 from gpudebug.core.command.synonyms import Synonyms, long_name
+from gpudebug.core.lazy import regex
 from gpudebug.core.records import Evidence
 
-_SIZE = re.compile(r"(?:\w*_)?batch_?size(?:_\w+)?|batch|bs|\w+_bs")
-_ACCUMULATED = re.compile(r"\w*accum\w*|grad_acc\w*")
-_NOT_TRAINED = re.compile(
+_SIZE = regex(r"(?:\w*_)?batch_?size(?:_\w+)?|batch|bs|\w+_bs")
+_ACCUMULATED = regex(r"\w*accum\w*|grad_acc\w*")
+_NOT_TRAINED = regex(
     r"(?:^|[_\W])(?:e?val(?:id\w*|uation)?|test\w*|infer\w*|predict\w*|auto\w*|find)(?![a-z])"
 )
 
-_PRINTED = re.compile(
+_PRINTED = regex(
     r"(?P<before>[^=:;,|]{0,60}?)batch[ _-]?size"
     r"(?P<behind>\w{0,20}(?: ?\([^)]*\)| per \w+){0,2})['\"]?\s*[:= ]\s*['\"]?"
     r"(?P<value>\d{1,9})(?![\d.]*\d)(?:\s*[x*]\s*\d+){0,3}(?:\s*=\s*(?P<product>\d{1,9}))?"
 )
-_WHOLE = re.compile(r"total|effective|global")
-_OF_ALL = re.compile(r"global|effective")
-_TOKENS = re.compile(
-    r"tokens (?:per|/) ?(?:iteration|iter|step|update|global batch)[^:=\d]{0,20}[:=] ?(\d[\d,]*)"
-)
-_ENVIRONMENTS_TOLD = re.compile(r"number of environments\W{0,8}(\d[\d,]*)")
-_FRAMES_PLANNED = re.compile(
+_WHOLE = regex(r"total|effective|global")
+_OF_ALL = regex(r"global|effective")
+_TOKENS = regex(r"tokens (?:per|/) ?(?:iteration|iter|step|update|global batch)[^:=\d]{0,20}[:=] ?(\d[\d,]*)")
+_ENVIRONMENTS_TOLD = regex(r"number of environments\W{0,8}(\d[\d,]*)")
+_FRAMES_PLANNED = regex(
     r"(?:(?:total|num|n|max|train|training)_)*(?:timesteps|(?:env|environment|agent)_(?:steps|frames)|frames)"
 )
-_PLAIN_NUMBER = re.compile(r"\d[\d_]{0,15}(?:\.\d{1,15})?(?:e\+?\d{1,2})?", re.I)
+_PLAIN_NUMBER = regex(r"\d[\d_]{0,15}(?:\.\d{1,15})?(?:e\+?\d{1,2})?", re.I)
 LEAST_FRAMES = 1000
 """Fewer frames than this are those of a stack or of a video."""
 
-_ENVIRONMENTS = re.compile(r"(?:num_|n_)?(?:envs|environments)")
+_ENVIRONMENTS = regex(r"(?:num_|n_)?(?:envs|environments)")
 
 
 def flags(argv: Sequence[str], synonyms: Synonyms = ()) -> dict[str, str]:

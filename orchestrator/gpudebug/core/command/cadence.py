@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from gpudebug.core.lazy import regex
+
 EVALUATION, CHECKPOINT, LOG = "evaluation", "checkpoint", "log line"
 KINDS = (EVALUATION, CHECKPOINT, LOG)
 PLURAL = {EVALUATION: "evaluations", CHECKPOINT: "checkpoints", LOG: "log lines"}
@@ -25,40 +27,40 @@ _EVAL = r"(?:check_)?(?:env_|run_|do_)?(?:eval(?:uat(?:e|or|ion))?|val(?:id(?:at
 _SAVE = r"(?:save|saving|checkpoint(?:ing)?s?|ckpt|snapshot)"
 _LOG = r"(?:log(?:ging)?|print|report|tensorboard|tb|summary)"
 _EVERY = {
-    EVALUATION: re.compile(rf"{_EVAL}_?{_WHEN}|eval_steps|evaluator\.epoch_interval"),
-    CHECKPOINT: re.compile(
+    EVALUATION: regex(rf"{_EVAL}_?{_WHEN}|eval_steps|evaluator\.epoch_interval"),
+    CHECKPOINT: regex(
         rf"{_SAVE}_?{_WHEN}|(?:save|checkpointing)_steps|every_n_train_steps"
         r"|(?:\w+\.)*checkpoint(?:er)?\.(?:epoch_)?interval"
     ),
-    LOG: re.compile(rf"{_LOG}_?{_WHEN}|logging_steps"),
+    LOG: regex(rf"{_LOG}_?{_WHEN}|logging_steps"),
 }
 _STRATEGY = {
-    EVALUATION: re.compile(r"eval(?:uation)?_strategy"),
-    CHECKPOINT: re.compile(r"save_strategy"),
-    LOG: re.compile(r"logging_strategy"),
+    EVALUATION: regex(r"eval(?:uation)?_strategy"),
+    CHECKPOINT: regex(r"save_strategy"),
+    LOG: regex(r"logging_strategy"),
 }
 _ON = {
-    EVALUATION: re.compile(r"(?:do_|run_)?(?:eval(?:uate)?|val(?:idate)?)|evaluator\.evaluate_local"),
-    CHECKPOINT: re.compile(r"(?:do_)?save|save_(?:checkpoints?|model|ckpt|weights)|enable_checkpointing"),
-    LOG: re.compile(r"do_log|enable_logging|log_progress"),
+    EVALUATION: regex(r"(?:do_|run_)?(?:eval(?:uate)?|val(?:idate)?)|evaluator\.evaluate_local"),
+    CHECKPOINT: regex(r"(?:do_)?save|save_(?:checkpoints?|model|ckpt|weights)|enable_checkpointing"),
+    LOG: regex(r"do_log|enable_logging|log_progress"),
 }
 _SIZE = {
-    EVALUATION: re.compile(
+    EVALUATION: regex(
         rf"(?:\w+_)?(?:max|num|n|limit)_{_EVAL}_(?:batches|iters|steps|episodes|samples|envs)"
         rf"|{_EVAL}_(?:num_|n_)?(?:batches|iters|episodes|samples|size)|limit_val_batches"
     ),
 }
 """How much of it is done each time: nothing is never."""
 _OFF = {
-    EVALUATION: re.compile(r"(?:no|skip|disable|without)_(?:eval\w*|val\w*)"),
-    CHECKPOINT: re.compile(r"(?:no|skip|disable|without)_(?:sav\w*|checkpoint\w*|ckpt\w*)"),
-    LOG: re.compile(r"(?:no|skip|disable|without)_(?:log\w*|print\w*)|quiet|silent"),
+    EVALUATION: regex(r"(?:no|skip|disable|without)_(?:eval\w*|val\w*)"),
+    CHECKPOINT: regex(r"(?:no|skip|disable|without)_(?:sav\w*|checkpoint\w*|ckpt\w*)"),
+    LOG: regex(r"(?:no|skip|disable|without)_(?:log\w*|print\w*)|quiet|silent"),
 }
-_STEPS = re.compile(
+_STEPS = regex(
     r"(?:(?:max|num|n|total|train|training|nb)_)*(?:steps|iters|iterations|updates|timesteps|env_steps|frames)"
     r"|num_train_steps|max_train_steps|max_update"
 )
-_EPOCHS = re.compile(r"(?:(?:max|num|n|total|train|training|nb)_)*epochs?")
+_EPOCHS = regex(r"(?:(?:max|num|n|total|train|training|nb)_)*epochs?")
 _TRUE = frozenset({"true", "yes", "on", "1", ""})
 _FALSE = frozenset({"false", "no", "off", "0", "0.0", "none", "null"})
 _NEVER = frozenset({"inf", "+inf", "infinity", "+infinity", ".inf", "never", "off", "disabled"})

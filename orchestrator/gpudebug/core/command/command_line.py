@@ -13,22 +13,23 @@ from typing import Literal, NamedTuple
 
 from gpudebug.core.command.launchers import basename as _basename
 from gpudebug.core.command.launchers import is_number, launch, looks_like_option
+from gpudebug.core.lazy import regex
 
 Style = Literal["equals", "separate", "bare", "override", "glued"]
 
 # `-j0` is `-j 0`: a short option with its number.
-_GLUED = re.compile(r"(-[A-Za-z])([-+]?\d+(?:\.\d+)?)", re.ASCII)
-_OVERRIDE = re.compile(r"\+{0,2}[A-Za-z_][\w./@-]*=", re.ASCII)
-_DOTTED_OVERRIDE = re.compile(r"(\+{1,2}[\w./@-]+|[A-Za-z_][\w@-]*(\.[\w@-]+)+)=", re.ASCII)
+_GLUED = regex(r"(-[A-Za-z])([-+]?\d+(?:\.\d+)?)", re.ASCII)
+_OVERRIDE = regex(r"\+{0,2}[A-Za-z_][\w./@-]*=", re.ASCII)
+_DOTTED_OVERRIDE = regex(r"(\+{1,2}[\w./@-]+|[A-Za-z_][\w@-]*(\.[\w@-]+)+)=", re.ASCII)
 
-_INTERPRETER = re.compile(r"(python|pypy)[\d.]*|torchrun|accelerate|deepspeed|composer|colossalai", re.ASCII)
-_LAUNCHER_MODULE = re.compile(
+_INTERPRETER = regex(r"(python|pypy)[\d.]*|torchrun|accelerate|deepspeed|composer|colossalai", re.ASCII)
+_LAUNCHER_MODULE = regex(
     r"torch\.distributed\.(run|launch)|accelerate\.commands\.launch|deepspeed\.launcher\.\w+"
 )
 _WRAPPERS = frozenset({"env", "nice", "nohup", "time", "stdbuf", "timeout", "srun", "mpirun", "xvfb-run"})
 _MANAGERS = frozenset({"uv", "uvx", "poetry", "pdm", "hatch", "pipenv", "conda"})
 _SKIPPED = _WRAPPERS | _MANAGERS | {"run", "exec", "launch", "--"}
-_SHELL = re.compile(r"(ba|da|z|k)?sh")
+_SHELL = regex(r"(ba|da|z|k)?sh")
 
 _CONFIGURATION = (".yaml", ".yml", ".json")
 _OF_WORDS: dict[str, tuple[str, ...]] = {

@@ -12,15 +12,16 @@ from typing import NamedTuple
 
 from gpudebug.core.command import wrappers
 from gpudebug.core.command.wrappers import LAUNCHERS, NEVER_OPEN, Wrapper
+from gpudebug.core.lazy import regex
 
 __all__ = ["LAUNCHERS", "NEVER_OPEN", "Launch", "LaunchOption", "LauncherPart", "launch", "programs"]
 
-_OPTION = re.compile(r"--?[A-Za-z_][^\s=]*(=.*)?", re.DOTALL)
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|-(inf|nan)", re.ASCII)
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
-_PYTHON = re.compile(r"(python|pypy)[\d.]*t?", re.ASCII)
-_SHELL = re.compile(r"(ba|da|z|k|fi|c|tc|a|mk)?sh")
-_SCRIPTS = re.compile(r".*\.(py|pyz|sh)")
+_OPTION = regex(r"--?[A-Za-z_][^\s=]*(=.*)?", re.DOTALL)
+_NUMBER = regex(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|-(inf|nan)", re.ASCII)
+_ASSIGNMENT = regex(r"[A-Za-z_]\w*=", re.ASCII)
+_PYTHON = regex(r"(python|pypy)[\d.]*t?", re.ASCII)
+_SHELL = regex(r"(ba|da|z|k|fi|c|tc|a|mk)?sh")
+_SCRIPTS = regex(r".*\.(py|pyz|sh)")
 
 
 class LaunchOption(NamedTuple):

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from gpudebug.core.command import command_line
 from gpudebug.core.command.batch import names_batch
+from gpudebug.core.lazy import regex
 
 # Names that mean the training's loader in whatever program; `workers` alone may be an environment's.
 _OF_A_LOADER = r"(?:train_)?(?:(?:data_?)?loader_|data_|dl_)?"
 _NAMES = {
-    "workers": re.compile(rf"{_OF_A_LOADER}num_workers|(?:train_)?(?:data_?)?loader_workers"),
-    "prefetch_factor": re.compile(rf"{_OF_A_LOADER}prefetch_factor"),
-    "persistent_workers": re.compile(rf"{_OF_A_LOADER}persistent_workers"),
-    "pin_memory": re.compile(rf"{_OF_A_LOADER}pin_memory"),
+    "workers": regex(rf"{_OF_A_LOADER}num_workers|(?:train_)?(?:data_?)?loader_workers"),
+    "prefetch_factor": regex(rf"{_OF_A_LOADER}prefetch_factor"),
+    "persistent_workers": regex(rf"{_OF_A_LOADER}persistent_workers"),
+    "pin_memory": regex(rf"{_OF_A_LOADER}pin_memory"),
 }
 BATCH = "batch_size"
 NAMES = (*_NAMES, BATCH)

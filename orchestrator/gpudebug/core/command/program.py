@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from gpudebug.core.lazy import regex
+
 LITTLE = 0.05
 """A launcher runs for at most this part of the time that it has children (loops that copy their output take
 1 % to 3 %)."""
@@ -25,7 +27,7 @@ SIDE_BY_SIDE = 0.5
 """Processes are side by side if they share this part of the shorter one's life."""
 MOST = 24
 _LONGEST = 40
-_SPAN = re.compile(r"\d+(\.\d*)?[smhd]?", re.ASCII)
+_SPAN = regex(r"\d+(\.\d*)?[smhd]?", re.ASCII)
 _TIMEOUT_VALUES = ("-k", "--kill-after", "-s", "--signal")
 # Options of Python that take the next word if nothing follows in their own.
 _WITH_VALUE = "XWcm"

@@ -5,17 +5,17 @@ Process tree, probe and stop ladder end at the client that such a command starts
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from gpudebug.core.command.launchers import basename, programs
+from gpudebug.core.lazy import regex
 from gpudebug.core.text import shell_words
 
-_SHELL = re.compile(r"(ba|da|z|k)?sh")
-_TRAINS = re.compile(r"(python|pypy)[\d.]*t?|torchrun|accelerate|deepspeed|.*\.py")
+_SHELL = regex(r"(ba|da|z|k)?sh")
+_TRAINS = regex(r"(python|pypy)[\d.]*t?|torchrun|accelerate|deepspeed|.*\.py")
 _KEYWORDS = frozenset({"if", "then", "else", "do", "while", "until", "!", "{", "(", "exec"})
-_OPERATORS = re.compile(r"[|&;()]+")
+_OPERATORS = regex(r"[|&;()]+")
 _ENDS = (";", "&")
 _READ = Callable[[str], "str | None"]
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 
 from gpudebug.core.command import command_line
+from gpudebug.core.lazy import regex
 
 Synonyms = Sequence[Sequence[str]]
 """Options by all their names, as they are written; the long one is first."""
@@ -58,22 +59,20 @@ def merged(groups: Iterable[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
 
 
 _KINDS: dict[str, re.Pattern[str]] = {
-    "batch": re.compile(
+    "batch": regex(
         r"(?:train_)?(?:ims|imgs|images|samples|sequences)_per_(?:batch|gpu|device|step)|(?:train_)?bsz?"
         r"|(?:(?:micro|global|total|train|training|per_device|per_gpu|real|physical)_)*batch(?:_?size)?"
         r"(?:_per_(?:gpu|device|rank))?"
     ),
-    "learning rate": re.compile(r"(?:base_|init_|initial_|max_|peak_)?(?:lr|learning_rate)"),
-    "epochs": re.compile(r"(?:num_|n_|max_|num_train_|total_|train_)?epochs?"),
-    "steps": re.compile(
+    "learning rate": regex(r"(?:base_|init_|initial_|max_|peak_)?(?:lr|learning_rate)"),
+    "epochs": regex(r"(?:num_|n_|max_|num_train_|total_|train_)?epochs?"),
+    "steps": regex(
         r"(?:max|total|train|training|num_train|max_train|total_train)_(?:steps|iters|iterations|timesteps)"
         r"|max_iter|num_(?:iters|iterations)|steps|iters|iterations"
     ),
-    "seed": re.compile(r"(?:random_|rng_|manual_|train_)?seed"),
-    "sequence length": re.compile(
-        r"(?:max_|train_)?(?:seq|sequence|context|ctx|block)_?(?:len|length|size)|ctx"
-    ),
-    "image size": re.compile(r"(?:train_)?(?:img|image|input)_?(?:size|sz|res|resolution)|resolution|imgsz"),
+    "seed": regex(r"(?:random_|rng_|manual_|train_)?seed"),
+    "sequence length": regex(r"(?:max_|train_)?(?:seq|sequence|context|ctx|block)_?(?:len|length|size)|ctx"),
+    "image size": regex(r"(?:train_)?(?:img|image|input)_?(?:size|sz|res|resolution)|resolution|imgsz"),
 }
 _IN_FULL = frozenset({"solver.ims_per_batch", "solver.base_lr", "solver.max_iter"})
 """Dotted names that mean the training's own wherever they are: those of detectron2 and its descendants."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
+
+from gpudebug.core.lazy import regex
 
 
 def _words(text: str) -> frozenset[str]:
@@ -277,7 +278,7 @@ MODULES = {
     "pyinstrument": "pyinstrument",
 }
 # Others of these would run their words.
-UNCLEAR_MODULES = re.compile(
+UNCLEAR_MODULES = regex(
     r"(cProfile|profile|pdb|trace|timeit|runpy|code|debugpy|bdb|pip|pipx|venv|IPython|ipykernel|zipapp|doctest|ptw"
     r"|torch\.utils\.bottleneck|mpi4py|colossalai|ray|lightning|fabric|webbrowser|antigravity|idlelib|pyflame)(\..*)?"
 )

@@ -19,6 +19,7 @@ from gpudebug.core.answers.sections import (
 from gpudebug.core.compare.faster import WHOLE_RUN, SpeedAnswer, judge
 from gpudebug.core.inside.sections.analysis import merge
 from gpudebug.core.inside.sections.cost import Report, hint_for, profiled_s, share
+from gpudebug.core.lazy import regex
 from gpudebug.core.records import Estimate
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.intervals import CONFIDENCE
@@ -35,7 +36,7 @@ _NOTICED = 1.05
 _NAMED = 5
 _CAUSES = 3
 LEAST_HORIZON = 10
-_WORK = re.compile(
+_WORK = regex(
     r"horizon|chunk_size|n_action_steps|batch_?size|denois|num_envs|n_obs_steps|dtype|precision", re.I
 )
 _QUEUES = ("queue", "merge", "merging", "buffer")

@@ -13,16 +13,17 @@ from gpudebug.core.compare import checklist
 from gpudebug.core.compare.compared_run import ComparedRun
 from gpudebug.core.compare.faster import SpeedAnswer, SpeedComparison
 from gpudebug.core.compare.sections import LEAST_HORIZON
+from gpudebug.core.lazy import regex
 from gpudebug.core.statistics import numbers
 
 MUCH = 1.5
 """A side is asked about step by step from half as slow again on: below, its largest section is named."""
 _COMPILED = "Is torch.compile on in both?"
-_REUSED = re.compile(r"(?:horizon|chunk_size|n_action_steps)$", re.I)
-_DELAY = re.compile(r"inference_delay|latency_steps", re.I)
-_INFERS = re.compile(r"inference|predict|select_action|get_action|policy", re.I)
-_RATE = re.compile(r"\b(?:fps|hz)[\"']?\s*[=: ]\s*(\d{1,4})\b", re.I)
-_SWITCH = re.compile(r"(?:^|[._-])rtc(?:[._-]enabled?)?$", re.I)
+_REUSED = regex(r"(?:horizon|chunk_size|n_action_steps)$", re.I)
+_DELAY = regex(r"inference_delay|latency_steps", re.I)
+_INFERS = regex(r"inference|predict|select_action|get_action|policy", re.I)
+_RATE = regex(r"\b(?:fps|hz)[\"']?\s*[=: ]\s*(\d{1,4})\b", re.I)
+_SWITCH = regex(r"(?:^|[._-])rtc(?:[._-]enabled?)?$", re.I)
 
 
 def look(

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator
 
 from gpudebug.core.config import values
 from gpudebug.core.config.values import LOWER_IS_BETTER, METRICS
+from gpudebug.core.lazy import regex
 from gpudebug.core.statistics.metrics import LOG, SECTION, Metric
 from gpudebug.core.words import Word
 from gpudebug.core.yaml.models import shaped, unexpected
@@ -19,7 +20,7 @@ ALLOWED = 1.03
 NOT_WORSE = "not_worse"
 HIGHER, LOWER = "higher", "lower"
 _KEYS = frozenset({"direction", NOT_WORSE})
-_LOWER = re.compile(
+_LOWER = regex(
     r"loss|err(or)?s?(?![a-z])|latency|time|duration|(?<![a-z])(w|c)er(?![a-z])|fid(?![a-z])"
     r"|(?<![a-z])(mae|mape|r?mse|nll|ppl)(?![a-z])|perplexity|distance|miss|fail|violation|collision",
     re.IGNORECASE,

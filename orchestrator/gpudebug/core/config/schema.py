@@ -5,7 +5,6 @@ Seconds, bytes and percent.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal, TypeVar
@@ -19,13 +18,14 @@ from gpudebug.core.config import rules, runners, values
 from gpudebug.core.config.rules import Rule, different, free, ordered
 from gpudebug.core.config.values import Boolean, Count, Duration
 from gpudebug.core.errors import ConfigError
+from gpudebug.core.lazy import regex
 from gpudebug.core.text import shell_words
 from gpudebug.core.text.values import DeviceChoice, parse_device
 from gpudebug.core.words import PHASE
 from gpudebug.core.yaml.document import Path, plain
 from gpudebug.core.yaml.models import models
 
-_PLACE = re.compile(r"\{(run|run_dir)\}")
+_PLACE = regex(r"\{(run|run_dir)\}")
 _EMPTY: dict[str, Any] = {"[]": [], "{}": {}, '""': ""}
 
 

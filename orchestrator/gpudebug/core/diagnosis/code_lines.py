@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -11,9 +10,10 @@ from gpudebug.core.catalogue.offers import SeenCalls
 from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.odds import TermFigure, WeighedSign, figure, number, stack_term, stacks_of
 from gpudebug.core.inside.stacks.shares import CodeLine, SampledStack, seen
+from gpudebug.core.lazy import regex
 from gpudebug.core.records import Stacks
 
-_WORD = re.compile(r"[a-z_]\w+")
+_WORD = regex(r"[a-z_]\w+")
 _DATA = frozenset({"data"})
 _OUTSIDE = frozenset({"forward", "eval", "backward", "optimizer", "other"})
 _PHASES: Mapping[str, frozenset[str]] = {

@@ -5,12 +5,12 @@ What a function is called says nothing of it: a share of the step that one place
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gpudebug.core.inside.stacks.shares import CodeLine, SampledStack, in_compiler, in_pytorch, seen
+from gpudebug.core.lazy import regex
 from gpudebug.core.records import Stacks
 
 PLACED = "host_code_share"
@@ -23,17 +23,15 @@ _LOOPS = 0.02
 _EVERYWHERE = 0.95
 _MOSTLY = 0.8
 """Of a function's time: one that it calls with so much of it says more."""
-_FETCHES = re.compile(r"_utils/fetch\.py:|[.:]__getitems?__$")
+_FETCHES = regex(r"_utils/fetch\.py:|[.:]__getitems?__$")
 """Where a data set's own code is asked for a sample: loader workers can take that."""
-_GENERIC = re.compile(r"<locals>|wrap|decorat|:_?(inner|call_?impl|__call__)$|:_call_method$")
-_READS = re.compile(
+_GENERIC = regex(r"<locals>|wrap|decorat|:_?(inner|call_?impl|__call__)$|:_call_method$")
+_READS = regex(
     r"\.(item|cpu|tolist|numpy|nonzero|any|all|to|cuda)\(|synchroni[sz]e\(|block_until_ready|device_get"
     r"|asarray\(|\b(float|int|bool|print)\("
 )
 """Lines that wait until a device has done what was asked of it: that is no work of the host's."""
-_TRAINING = re.compile(
-    r"(?i)forward|backward|grad|train|fit|optimi|loss|updat|step|learn|epoch|main|run|<module>"
-)
+_TRAINING = regex(r"(?i)forward|backward|grad|train|fit|optimi|loss|updat|step|learn|epoch|main|run|<module>")
 """How functions that train are called: without PyTorch nothing else tells them from other host code."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpudebug.core.inside.stacks import shares
+from gpudebug.core.lazy import regex
 from gpudebug.core.records import StacksEvidence
 
 _FRAMEWORKS = {
@@ -14,7 +15,7 @@ _FRAMEWORKS = {
     **dict.fromkeys(("torchtune", "llamafactory", "nanogpt", "axolotl", "trl"), "llm"),
     **dict.fromkeys(("lerobot", "timm", "ultralytics", "mmdet", "detectron2"), "vision"),
 }
-_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_WORD = regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 """Where a word begins in a name such as `PPOTrainer` or `makeVecEnv`."""
 
 

@@ -13,6 +13,7 @@ from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.change.permits import Allowed
 from gpudebug.core.command import command_line
 from gpudebug.core.diagnosis.layers import LayerError
+from gpudebug.core.lazy import regex
 
 NEVER = 1_000_000_000
 """Steps between two evaluations, more than any run has; below 2**31, which some programs hold it in."""
@@ -27,8 +28,8 @@ _STOPS = (
     r"checkpointing_steps",
 )
 _LOGS = (rf"(\w+_)?(log|logging|print|report|wandb|tensorboard|tb|image|media|plot|histogram)_{_WHEN}",)
-_TOLD = re.compile(r"(^|[._])(log|logging|logger|report|wandb|tensorboard|print)", re.IGNORECASE)
-_BATCH = re.compile(r"((per_device|per_gpu|device|train|training|micro|global)_)*batch_?size|batch|bs")
+_TOLD = regex(r"(^|[._])(log|logging|logger|report|wandb|tensorboard|print)", re.IGNORECASE)
+_BATCH = regex(r"((per_device|per_gpu|device|train|training|micro|global)_)*batch_?size|batch|bs")
 
 _OFTEN = Knob(names=_STOPS, direction="up", value=NEVER)
 _SELDOM_TOLD = Knob(names=_LOGS, direction="up", value=NEVER)

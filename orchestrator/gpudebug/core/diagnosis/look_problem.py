@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gpudebug.core.inside.stacks.shares import importing
+from gpudebug.core.lazy import regex
 from gpudebug.core.records import Evidence, RunRecord
 from gpudebug.core.samples.conditions import lost_share
 from gpudebug.core.statistics import numbers
@@ -53,7 +54,7 @@ def _printed(e: Mapping[str, Any]) -> int:
     return span + 1 if first is not None and 0 < span < first else steps
 
 
-_TERMINAL = re.compile(
+_TERMINAL = regex(
     r"EOFError: EOF when reading a line|not a (tty|terminal)\b|Inappropriate ioctl for device|curses\.error"
     r"|(wants|needs|requires?|must be (run|started) (in|from)|without) an? (interactive )?(terminal|tty)\b"
     r"|[Cc]annot open /dev/tty|setupterm|termios\.error",

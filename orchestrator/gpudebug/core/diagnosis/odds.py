@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from gpudebug.core.catalogue.signals import BELOW_ZERO, SIGNALS
 from gpudebug.core.diagnosis.host_code import PLACED, loops_of, share_at
 from gpudebug.core.diagnosis.model import DiagnosisFacts, Tested
 from gpudebug.core.inside.stacks.shares import CodeLine, StackTerm, pattern, seen, share
+from gpudebug.core.lazy import regex
 from gpudebug.core.records import Stacks
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import SignalValue, Status
@@ -309,7 +309,7 @@ def _busy(scored: Scored, facts: DiagnosisFacts) -> float:
 
 _NEARLY_ALL = 0.8
 _NAMED = 3
-_ESCAPE, _WORD = re.compile(r"\\[A-Za-z]"), re.compile(r"[A-Za-z][A-Za-z_]{3,}")
+_ESCAPE, _WORD = regex(r"\\[A-Za-z]"), regex(r"[A-Za-z][A-Za-z_]{3,}")
 """Words of an expression as people know them."""
 
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 from math import isfinite
 
 from gpudebug.core.inside.probe import TrainingProcess
+from gpudebug.core.lazy import regex
 from gpudebug.core.records import LearningSeries
 from gpudebug.core.statistics import loss_curve
 from gpudebug.core.statistics.units import BY_BACKWARD, BY_LOG, ENOUGH_LOSSES, LOSS, MIN_POINTS, REWARD
@@ -72,8 +73,8 @@ def of_points(
     )
 
 
-_DIGIT = re.compile(r"[0-9]")
-_OF_A_CRITIC = re.compile(r"value|critic|policy|actor|(?<!cross)(?<!cross[-_ ])entropy", re.I)
+_DIGIT = regex(r"[0-9]")
+_OF_A_CRITIC = regex(r"value|critic|policy|actor|(?<!cross)(?<!cross[-_ ])entropy", re.I)
 """The losses of a reinforcement learner: none of them need fall where it learns."""
 MAX_SERIES = 4
 """Of each metric so many series of one file are kept, those with the plainest names."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.words import VERDICTS
 
-_RUN = re.compile(r"[0-9]{4,9}-[A-Za-z]")
+_RUN = regex(r"[0-9]{4,9}-[A-Za-z]")
 _DEEPEST = 40
 _LARGEST = 1e18
 _STACK = 5

@@ -16,6 +16,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from gpudebug.core.command import batch
+from gpudebug.core.lazy import regex
 from gpudebug.core.records import LatencyEvidence, ProbeEvidence, Window
 from gpudebug.core.statistics import intervals
 from gpudebug.core.trainlog.latency import PrintedLatencies
@@ -113,14 +114,14 @@ FEW_STEPS = 5
 _THING = r"(?:samples?|images?|imgs?|examples?|sequences?|seqs?)"
 _PER = r"[ _]?(?:/|per)[ _]?s(?:ec(?:ond)?s?)?"
 _VALUE = r"(\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?)(k)?"
-_SAMPLES = re.compile(
+_SAMPLES = regex(
     rf"(?P<name>[\w/.-]*){_THING}{_PER}['\"]?\s*[:=]\s*['\"]?{_VALUE}|{_VALUE}\s*{_THING}{_PER}(?![\w/]|[\'\"]?\s*[:=])",
     re.IGNORECASE,
 )
 # `loss 3.1 img/s 320`: what comes next has the name.
-_NAMED_ALREADY = re.compile(r"(?<!throughput)(?<!speed)(?<!rate)(?<=[a-z]) $", re.IGNORECASE)
-_NEXT_VALUE = re.compile(r" +\d")
-_NOT_TRAINED = re.compile(r"e?val(?![a-z])|eval|test|infer|predict", re.IGNORECASE)
+_NAMED_ALREADY = regex(r"(?<!throughput)(?<!speed)(?<!rate)(?<=[a-z]) $", re.IGNORECASE)
+_NEXT_VALUE = regex(r" +\d")
+_NOT_TRAINED = regex(r"e?val(?![a-z])|eval|test|infer|predict", re.IGNORECASE)
 
 
 class SamplesPerSecond(NamedTuple):

@@ -10,6 +10,7 @@ from math import isfinite
 from typing import NamedTuple
 
 from gpudebug.core.command import batch
+from gpudebug.core.lazy import regex
 from gpudebug.core.records import Window, WorkRate
 from gpudebug.core.samples.window import MIN_RUN_WINDOW_S, is_short
 from gpudebug.core.trainlog.quantities import ENVIRONMENT_STEPS, SAMPLES, TOKENS
@@ -75,7 +76,7 @@ PRINTED_APART = 2.0
 APART = 1.25
 """Two figures of one thing that differ by more than this disagree."""
 
-_OF_ENVIRONMENT = re.compile(r"(?:.*[/_ ])?SPS|fps (?:step|total).*", re.I)
+_OF_ENVIRONMENT = regex(r"(?:.*[/_ ])?SPS|fps (?:step|total).*", re.I)
 """Printed rates that only a program of reinforcement learning has."""
 
 _BY = {"arrival": "the log's steps", "probe": "the probe", "printed": "the printed step rate"}

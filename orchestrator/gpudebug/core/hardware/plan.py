@@ -6,16 +6,17 @@ Standard library only: the process that loads the GPUs imports this.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from gpudebug.core.lazy import regex
 
 IDLE, TOGETHER = "idle", "together"
 DUTIES = (0.15, 0.5, 0.95)
 WORK, SPIN = "work", "spin"
 """Kernels: one that multiplies on the whole GPU, and one whose single thread only waits for the clock."""
 
-_UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
+_UUID = regex(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
 
 
 class Load(NamedTuple):

@@ -9,12 +9,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from gpudebug.core.hardware.plan import IDLE, plain_uuid
+from gpudebug.core.lazy import regex
 from gpudebug.core.redaction.hosts import without_hosts
 from gpudebug.core.samples.row import DeviceReading, parse_row
 
 # The nodes of GPUs are the same everywhere.
-_PATH = re.compile(r"(?<![\w.])/(?!dev/nvidia)(?:[\w.+@-]+/)+[\w.+@-]*")
-_RAISED = re.compile(r"(\b[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)):.*", re.DOTALL)
+_PATH = regex(r"(?<![\w.])/(?!dev/nvidia)(?:[\w.+@-]+/)+[\w.+@-]*")
+_RAISED = regex(r"(\b[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)):.*", re.DOTALL)
 
 
 @dataclass(frozen=True)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gpudebug.core.command import command_line
+from gpudebug.core.lazy import regex
 
-NOTE = re.compile(rb"([wards]) (\d{1,20}) (\d{1,20}) ([^\n]+)")
+NOTE = regex(rb"([wards]) (\d{1,20}) (\d{1,20}) ([^\n]+)")
 # Variables that every program has, and folders that no result lies in.
-_COMMON = re.compile(
+_COMMON = regex(
     r"HOME|PWD|OLDPWD|PATH|T(E?MP|MPDIR)|SHELL|_|VIRTUAL_ENV|CONDA_\w+|XDG_\w+|PYTHON\w*|GPUDEBUG_\w+|SSH_\w+"
     r"|\w*CACHE\w*|HF_HOME|TORCH_HOME|MPLCONFIGDIR|LD_\w+|CUDA_\w+|SLURM\w*"
 )
-_CACHE = re.compile(r"\w*CACHE\w*|HF_HOME|TORCH_HOME|MPLCONFIGDIR")
+_CACHE = regex(r"\w*CACHE\w*|HF_HOME|TORCH_HOME|MPLCONFIGDIR")
 _SYSTEM = ("/usr", "/bin", "/lib", "/etc", "/opt", "/proc", "/sys", "/dev", "/run")
 _SHARED = ("/", "/tmp", "/var/tmp")
 # What people edit while a run goes on, and what programs add to.

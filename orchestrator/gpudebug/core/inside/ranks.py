@@ -19,10 +19,11 @@ from gpudebug.core.inside.probe.spans import ProcessSpan, percentile
 from gpudebug.core.inside.stacks import StacksRecord, stacks_of, watched_span
 from gpudebug.core.inside.stacks.evaluation import evaluating
 from gpudebug.core.inside.stacks.shares import LONGEST_SOURCE, SampledStack, seen
+from gpudebug.core.lazy import regex
 from gpudebug.core.records import DeviceInfo, RankEvidence, RankLine, Stacks, Window
 
 _NAMED = 8
-_KIND_OF_UUID = re.compile("^(?:GPU|MIG)-", re.I)
+_KIND_OF_UUID = regex("^(?:GPU|MIG)-", re.I)
 
 
 def named(ranks: Sequence[int]) -> str:
@@ -102,25 +103,25 @@ FEW_SAMPLES = 20
 FEW_STEPS = 5
 
 _KERNEL = "(kernel):"
-_COLLECTIVE = re.compile(
+_COLLECTIVE = regex(
     r"(?:^|/)distributed/(?:distributed_c10d|_functional_collectives|utils|rendezvous)\.py:"
     r"|(?:^|/)(?:parallel/distributed|algorithms/join|comm/torch|comm/comm|torch/mpi_ops)\.py:"
     r"|(?:^|/)(?:fsdp|_fully_shard)/\w+\.py:|[:.](?:barrier|monitored_barrier|wait_for_everyone|all_?reduce)$"
 )
 """The innermost code of PyTorch, DeepSpeed or Horovod of a thread that waits for other ranks."""
-_AROUND = re.compile(r"[:.](?:forward|_run_ddp_forward|_inference_forward|_post_forward|fsdp_hook_wrapper)$")
+_AROUND = regex(r"[:.](?:forward|_run_ddp_forward|_inference_forward|_post_forward|fsdp_hook_wrapper)$")
 """DDP and FSDP around each forward of the network: what waits is in functions of theirs below these, and a
 stack that was cut short for its size may end here."""
-_WRAPPER = re.compile(r"(?:^|/)c10d_logger\.py:|(?:^|/)_contextlib\.py:|[:.]wrapper$")
-_SHARDED = re.compile(r"(?:^|/)(?:fsdp|_fully_shard|zero)/\w+\.py:|zero_redundancy_optimizer\.py:")
-_SAVE = re.compile(
+_WRAPPER = regex(r"(?:^|/)c10d_logger\.py:|(?:^|/)_contextlib\.py:|[:.]wrapper$")
+_SHARDED = regex(r"(?:^|/)(?:fsdp|_fully_shard|zero)/\w+\.py:|zero_redundancy_optimizer\.py:")
+_SAVE = regex(
     r"serialization\.py:(?:[\w<>]+\.)*_?(?:legacy_)?save|safetensors/torch\.py:|checkpoint/\w*sav\w*\.py:"
     r"|[:.]_?(?:save|write|dump|store|persist|export)_?\w*(?:checkpoint|ckpt|model|state|weights|snapshot|pretrained)"
     r"|[:.]_?(?:checkpoint|ckpt|snapshot|save)(?:_(?:save|write|now|step))?$"
     r"|torch\.save\(|save_file\(|save_pretrained\(|save_(?:checkpoint|model|state|weights)\(",
     re.I,
 )
-_LOG = re.compile(
+_LOG = regex(
     r"(?:^|/)(?:wandb|tensorboardX?|mlflow|comet_ml|neptune|clearml|swanlab|matplotlib|summary)/|logging/__init__\.py:"
     r"|[:.]_?(?:log|logs|logging|emit|flush|report|publish|upload)(?:_(?!softmax|prob|sum|sigmoid)\w+)?$"
     r"|\bprint\(|wandb\.log|\.add_(?:scalar|image|histogram|figure)|\blogg(?:er|ing)\.\w+\(",

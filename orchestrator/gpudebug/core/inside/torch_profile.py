@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from gpudebug.core.errors import UsageError
+from gpudebug.core.lazy import regex
 from gpudebug.core.text.json_lines import parse
 
 OPTION = "--torch-profile"
@@ -22,7 +22,7 @@ _MOST_RECORDED = 1_000
 _MOST_WAITED = 10_000_000
 _TOLD = ("file", "steps", "active_step_s", "plain_step_s", "overhead", "why")
 _LONGEST_LINE = 1 << 16
-_TRACE = re.compile(r"trace(\.(rank|pid)\d+)*\.json\.gz")
+_TRACE = regex(r"trace(\.(rank|pid)\d+)*\.json\.gz")
 _EXAMPLE = f"{OPTION} wait=2,warmup=2,active=4,record_shapes"
 
 

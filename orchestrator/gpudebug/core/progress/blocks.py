@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
+from gpudebug.core.lazy import regex
+
 # How far above a fence its list item is looked for, in lines: keeps hostile files linear.
 LOOK_BACK = 100
 DEEPEST_INDENT = 3
@@ -19,7 +21,7 @@ MOST_BLOCKS = 100_000
 """Headings, fences and comments together: a few bytes each in the file, and hundreds in memory."""
 _TITLED = (b"hypothesis", b"baseline")
 
-_STRUCTURE = re.compile(
+_STRUCTURE = regex(
     rb"""\n(?:
         (?P<conflict><{7}|>{7}|\|{7})(?=[ \r\n]|\Z)
       | (?P<indent>[ \t]*)(?:
@@ -31,13 +33,13 @@ _STRUCTURE = re.compile(
     )""",
     re.VERBOSE,
 )
-_LIST_ITEM = re.compile(rb"([ \t]*)(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|\r?\Z)")
-_NO_PARAGRAPH = re.compile(rb" {0,3}(?:[-*+>]|\d{1,9}[.)])(?:[ \t]|\Z)|>|    |\t")
-_CLOSING_HASHES = re.compile(rb"(?:^|[ \t]+)#+$")
-_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
-_SPAN = re.compile(r"(?<=[\d%x]) [–—] (?=[-+\d])")
+_LIST_ITEM = regex(rb"([ \t]*)(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|\r?\Z)")
+_NO_PARAGRAPH = regex(rb" {0,3}(?:[-*+>]|\d{1,9}[.)])(?:[ \t]|\Z)|>|    |\t")
+_CLOSING_HASHES = regex(rb"(?:^|[ \t]+)#+$")
+_ESCAPED = regex(r"\\([!-/:-@\[-`{-~])")
+_SPAN = regex(r"(?<=[\d%x]) [–—] (?=[-+\d])")
 # No word of a change begins like this.
-_OPTION = re.compile(r"(?<!\S)(?:\\-\\?-|-\\-|[–—])(?=[A-Za-z])")
+_OPTION = regex(r"(?<!\S)(?:\\-\\?-|-\\-|[–—])(?=[A-Za-z])")
 
 
 class Heading(NamedTuple):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.progress.entries import HypothesisEntry
 from gpudebug.core.words import Status
 
-_NOTE = re.compile(r"(?:session (?P<session>[A-Za-z0-9._:@-]{1,64}), )?since (?P<since>[0-9T:+Z.-]{10,40})")
+_NOTE = regex(r"(?:session (?P<session>[A-Za-z0-9._:@-]{1,64}), )?since (?P<since>[0-9T:+Z.-]{10,40})")
 
 
 class Claim(NamedTuple):

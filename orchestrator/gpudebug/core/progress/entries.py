@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gpudebug.core.errors import ProgressError
+from gpudebug.core.lazy import regex
 from gpudebug.core.progress.blocks import Outline, options
 from gpudebug.core.progress.fields import (
     ENTRY_KEYS,
@@ -23,8 +24,8 @@ from gpudebug.core.progress.fields import (
 )
 from gpudebug.core.words import Status
 
-_CAUSE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_ORDER = re.compile(r"[1-9][0-9]{0,5}")
+_CAUSE = regex(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_ORDER = regex(r"[1-9][0-9]{0,5}")
 _NO_CHANGE = frozenset({"", "-", "none", "n/a", "tbd", "…", "..."})
 
 

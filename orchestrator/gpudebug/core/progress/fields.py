@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.progress.blocks import plain, width
 from gpudebug.core.words import Status
 
@@ -28,26 +29,24 @@ RESULT_KEYS = frozenset(
 KNOWN_KEYS = ENTRY_KEYS | RESULT_KEYS | {"command", "gpu util", "work"}
 _OTHER_NAMES = {"results": "result", "method": "test method", "run": "runs", "change": "intervention"}
 
-_BULLET = re.compile(rb"([ \t]*)[-*+](?:[ \t]+(?:\[[ xX]\][ \t]+)?|\Z)")
-_KEY = re.compile(
-    rb"((?:[^\w\n:]|_){0,40})([A-Za-z][A-Za-z0-9 _/().#%-]{0,60}?)([*_`]*)[ \t]*(?::|\xef\xbc\x9a)"
-)
-_BOLD_KEY_DASH = re.compile(
+_BULLET = regex(rb"([ \t]*)[-*+](?:[ \t]+(?:\[[ xX]\][ \t]+)?|\Z)")
+_KEY = regex(rb"((?:[^\w\n:]|_){0,40})([A-Za-z][A-Za-z0-9 _/().#%-]{0,60}?)([*_`]*)[ \t]*(?::|\xef\xbc\x9a)")
+_BOLD_KEY_DASH = regex(
     rb"(\*\*|__)([A-Za-z][A-Za-z0-9() -]{0,60}?)(\*\*|__)[ \t]*(?:-+|\xe2\x80[\x93\x94])[ \t]+"
 )
-_RULE = re.compile(rb" {0,3}([-*_])(?:[ \t]*\1){2,}\Z")
-_SPACING = re.compile(r"[\s_/()#-]+")
-_INLINE_KEY = re.compile(
+_RULE = regex(rb" {0,3}([-*_])(?:[ \t]*\1){2,}\Z")
+_SPACING = regex(r"[\s_/()#-]+")
+_INLINE_KEY = regex(
     r"(?:\A|(?<=[\s;,|*(]))[*_`]*(gpu[ _]util(?:i[sz]ation)?[ _]\(?(?:before|after)\)?"
     r"|improvement|training|loss|throughput|notes|runs?)[*_`]*:[*_`]*",
     re.IGNORECASE,
 )
-_RUN = re.compile(r"(?<![\w.-])\d{4,}-[A-Za-z][\w.-]*")
-_NOISE = re.compile(rb"<!--.{0,200}?-->|~~[^~]{0,200}~~|:[a-z0-9_+-]{1,40}:", re.IGNORECASE)
-_WORD = re.compile(rb"[A-Za-z]+")
+_RUN = regex(r"(?<![\w.-])\d{4,}-[A-Za-z][\w.-]*")
+_NOISE = regex(rb"<!--.{0,200}?-->|~~[^~]{0,200}~~|:[a-z0-9_+-]{1,40}:", re.IGNORECASE)
+_WORD = regex(rb"[A-Za-z]+")
 _STATUS_WORDS = {status.value.encode(): status for status in Status}
 _LONGEST_STATUS = 2000
-_EARLIER = re.compile(rf"({EARLIER_RESULT}|{EARLIER_RUNS})(?: (\d{{1,6}}))?")
+_EARLIER = regex(rf"({EARLIER_RESULT}|{EARLIER_RUNS})(?: (\d{{1,6}}))?")
 
 
 class FileLine(NamedTuple):

@@ -9,13 +9,14 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.progress.blocks import Heading
 from gpudebug.core.progress.entries import ProgressFile
 
 LONGEST = 500
 """Characters of a reason: it is one line of the file."""
 _TITLE = "Nothing to propose"
-_ROW = re.compile(
+_ROW = regex(
     rb"^(?:a person|session (?P<session>[A-Za-z0-9._:@-]{1,64})), since (?P<since>[0-9T:+Z.-]{10,40}), "
     rb"standing (?P<standing>[0-9a-f]{16}): (?P<why>[^\r\n]*)(?:\r\n|\r|\n|\Z)",
     re.MULTILINE,

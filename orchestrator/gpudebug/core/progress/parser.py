@@ -7,6 +7,7 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from gpudebug.core.errors import ProgressError
+from gpudebug.core.lazy import regex
 from gpudebug.core.progress.blocks import MOST_BLOCKS, Heading, Outline, outline, plain
 from gpudebug.core.progress.entries import (
     BaselineEntry,
@@ -20,22 +21,22 @@ from gpudebug.core.words import Status
 
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_LONE_CR = re.compile(rb"\r(?!\n)")
-_LINE_ENDING = re.compile(rb"\r\n|\n|\r")
+_LONE_CR = regex(rb"\r(?!\n)")
+_LINE_ENDING = regex(rb"\r\n|\n|\r")
 
-_HYPOTHESIS = re.compile(
+_HYPOTHESIS = regex(
     rb"((?:[^\w]|_|:[a-z0-9_+-]{1,40}:){0,40})hypothesis(?![A-Za-z])(.*)", re.IGNORECASE | re.DOTALL
 )
-_NUMBER = re.compile(
+_NUMBER = regex(
     rb"[\s*_`]*(?:\#|no\.?|number|-)?[\s*_`]*(\d{1,9})(?![A-Za-z0-9])(?!\.\d|[-/]\d)(.*)", re.I | re.DOTALL
 )
-_SEPARATOR = re.compile(r"\s*(?:[:：.)\]|]|[-–—]+(?=\s|\Z)|[–—]+|-(?=[A-Za-z]))?\s*")
-_NAMELESS = re.compile(
+_SEPARATOR = regex(r"\s*(?:[:：.)\]|]|[-–—]+(?=\s|\Z)|[–—]+|-(?=[A-Za-z]))?\s*")
+_NAMELESS = regex(
     r"[\s*_`]*(?:\Z|\d|(?:\W{0,2}\w{0,2}\W{0,2}|one|two|three|four|five|six|seven|eight|nine|ten|tbd|todo)"
     r"\s*(?:[:：]|[-–—]+\s))",
     re.IGNORECASE,
 )
-_BASELINE = re.compile(
+_BASELINE = regex(
     r"[\W_]*baseline[\s*_`]*(?:[:：(]|[-–—]+\s)[\s*_`]*(?P<role>.*\S)"
     r"|[\W_]*baseline[\s*_`]+(?P<known>workload|reference)[\s*_`]*(?:\Z|[:：(–—-])"
     r"|[\W_]*(?P<first>workload|reference)[\s*_`]+baseline[\s*_`]*(?:\Z|[:：(–—-])",
@@ -46,8 +47,8 @@ _DECORATION = "*_`"
 
 # A heading and a status as gpudebug writes them need no closer look, the status where an entry says
 # the word nowhere else: this halves the time for a large file and changes no result.
-_PLAIN_HEADING = re.compile(rb"Hypothesis (\d{1,9}):(?: (.*)|$)", re.DOTALL)
-_PLAIN_STATUS = re.compile(
+_PLAIN_HEADING = regex(rb"Hypothesis (\d{1,9}):(?: (.*)|$)", re.DOTALL)
+_PLAIN_STATUS = regex(
     rb"^- \*\*Status\*\*: (UNTESTED|TESTING|VALIDATED|REJECTED|INCONCLUSIVE|INVALID)\r?$", re.MULTILINE
 )
 _STATUSES = {status.value.encode(): status for status in Status}

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
+
+from gpudebug.core.lazy import regex
 
 # CSI, then OSC and its like, then any other escape (ECMA-48), each with its tail. What opens one ends the
 # search of the one before it: a text of nothing but openers takes linear time.
-_ESCAPES = re.compile(
+_ESCAPES = regex(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\x9d\x90\x98\x9e\x9f]*(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-~]?"
 )
 # A block marker at the beginning of a text is one wherever the text begins a line.
-_BLOCK_MARKERS = re.compile(r"(?:(?:#{1,6}|[-*+>]|[<>|=]{7,})(?:\s+|\Z))+")
+_BLOCK_MARKERS = regex(r"(?:(?:#{1,6}|[-*+>]|[<>|=]{7,})(?:\s+|\Z))+")
 # A tag would be raw HTML, and an open one can swallow what is rendered after it.
-_TAGS = re.compile(r"<(?=[A-Za-z/!?][^<>]*>)")
-_FENCES = re.compile(r"([`~])\1{2,}")
+_TAGS = regex(r"<(?=[A-Za-z/!?][^<>]*>)")
+_FENCES = regex(r"([`~])\1{2,}")
 # The joiners that scripts and emoji need; every other format character, bidi controls first, goes.
 _JOINERS = "\u200c\u200d"
 _REMOVED = frozenset({"Cc", "Cf", "Cs"})

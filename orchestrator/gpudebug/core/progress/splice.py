@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gpudebug.core.errors import ProgressError
+from gpudebug.core.lazy import regex
 from gpudebug.core.progress.blocks import Heading, width
 from gpudebug.core.progress.entries import LEFT_OUT, BaselineEntry, HypothesisEntry, ProgressFile
 from gpudebug.core.progress.fields import (
@@ -29,9 +30,9 @@ from gpudebug.core.words import Status
 NOTE_LIMIT = 300
 _RENDERED_INDENT = 2
 _BOM = b"\xef\xbb\xbf"
-_HASHES = re.compile(rb"\A#{1,6}")
-_BULLETS = re.compile(rb"^([ \t]*)- ", re.MULTILINE)
-_ENDING = re.compile(rb"\r\n|\n|\r")
+_HASHES = regex(rb"\A#{1,6}")
+_BULLETS = regex(rb"^([ \t]*)- ", re.MULTILINE)
+_ENDING = regex(rb"\r\n|\n|\r")
 _NOTE_LEAD = " -–—:,.;|/*_`"
 _SENTINEL = "\n\n### Hypothesis 999999999: end\n- **Status**: TESTING\n"
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.progress.blocks import unescaped
 from gpudebug.core.progress.entries import BaselineEntry, HypothesisEntry, ProgressFile
 from gpudebug.core.progress.fields import (
@@ -36,16 +37,16 @@ _ONCE = frozenset({"status", "accepted", "intervention", "result", "runs"})
 _BASELINE = frozenset({"command", "gpu util", "metric", "work", "throughput", "training", "loss"})
 _VERDICTS = "VALIDATED|REJECTED|INCONCLUSIVE|INVALID"
 _WORDS = rf"(?:{_VERDICTS}|SUCCESS|FAILED|CONVERGING|PLATEAU|DIVERGING)"
-_MEASURED = re.compile(rf"\d|\b{_WORDS}\b")
-_FIGURE = re.compile(
+_MEASURED = regex(rf"\d|\b{_WORDS}\b")
+_FIGURE = regex(
     rf"(?i:\d\s?(?:%|pp\b|x\b|×|-?fold\b|percent|points\b|times\b|[a-z]+/s\b))|\b(?:{_VERDICTS})\b"
 )
 # Targets of links, addresses, comments, what is struck out, `:signs:`, and a template's unfilled choice.
-_NO_VALUE = re.compile(
+_NO_VALUE = regex(
     r"\]\([^()\s]*\)|\b[a-z][a-z0-9+.-]{0,20}://\S+|<!--.{0,200}?-->|~~[^~]{0,200}~~|:[a-z][a-z0-9_+-]{0,40}:"
     rf"|\b(?:{_WORDS}|UNTESTED)(?:\s*[|/]\s*(?:[A-Z]+|NaN)\b)+"
 )
-_SEE = re.compile(r"\(\s*(?:see|cf)\b[^()]*\)", re.IGNORECASE)
+_SEE = regex(r"\(\s*(?:see|cf)\b[^()]*\)", re.IGNORECASE)
 
 
 class Surplus(NamedTuple):

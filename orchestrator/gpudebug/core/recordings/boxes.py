@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.recordings import names as of
 from gpudebug.core.recordings.collect import Collector
 from gpudebug.core.recordings.names import FIGURES, NamedFigure, named
@@ -12,8 +13,8 @@ from gpudebug.core.recordings.sources import TEXT, source_of
 from gpudebug.core.recordings.tables import NamedColumns, spaced
 
 _BARS = str.maketrans("│┃║", "|||")
-_RULE = re.compile(r"[\s|+=─━═╞╡╪╤╧├┤┼┬┴┌┐└┘╒╕╘╛╔╗╚╝╠╣╟╢╬╦╩#*_-]+")
-_OTHER_TABLE = re.compile(r"\bPID\b|\bGI\b|Process|MIG devices", re.IGNORECASE)
+_RULE = regex(r"[\s|+=─━═╞╡╪╤╧├┤┼┬┴┌┐└┘╒╕╘╛╔╗╚╝╠╣╟╢╬╦╩#*_-]+")
+_OTHER_TABLE = regex(r"\bPID\b|\bGI\b|Process|MIG devices", re.IGNORECASE)
 
 
 def is_rule(line: str) -> bool:

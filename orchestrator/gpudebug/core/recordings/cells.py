@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timezone
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.recordings.names import UNITS
 from gpudebug.core.samples.table import LARGEST
 
@@ -12,7 +13,7 @@ LACKING = frozenset(
     {"", "-", "--", "n/a", "na", "nan", "none", "null", "err!", "unknown error", "not supported", "unknown"}
     | {"not available", "insufficient permissions", "unsupported", "function not found", "???"}
 )
-_FIGURE = re.compile(
+_FIGURE = regex(
     r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)\s?(%|m?W|[Mm][Hh]z|[°']?\s?C|c|[KMG]i?B|B|bytes)?"
 )
 _FACTORS = {
@@ -113,7 +114,7 @@ _MONTHS = {
 _CLOCK = r"(?P<h>\d{1,2}):(?P<m>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?(?: ?(?P<ap>[AP]M))?"
 _ZONE = r"(?: ?(?P<z>Z|UTC|GMT|[+-]\d\d:?\d\d|[A-Z]{2,5}))?"
 _FORMS = tuple(
-    re.compile(form, re.ASCII | re.IGNORECASE)
+    regex(form, re.ASCII | re.IGNORECASE)
     for form in (
         rf"(?P<y>\d{{4}})[-/.](?P<mo>\d\d?)[-/.](?P<d>\d\d?)[T _-]+{_CLOCK}{_ZONE}",
         rf"(?P<y>\d{{4}})(?P<mo>\d\d)(?P<d>\d\d)[T _-]{_CLOCK}{_ZONE}",
@@ -127,7 +128,7 @@ _FORMS = tuple(
 )
 DAY = 86_400.0
 _LONGEST_MOMENT = 60
-_DATE_INSIDE = re.compile(
+_DATE_INSIDE = regex(
     r"\d{4}[-/]\d\d[-/]\d\d[T _-]\d\d:\d\d:\d\d(?:\.\d+)?|"
     r"[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d (?:[A-Z]{3,4} )?\d{4}"
 )

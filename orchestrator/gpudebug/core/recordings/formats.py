@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from gpudebug.core.lazy import regex
+
 SQLITE = b"SQLite format 3\0"
 WANDB = b":W&B"
 SWANLAB = b":SWL"
@@ -46,12 +48,12 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
 # A log may begin so too: `ORCHESTRATOR`, `BZhang`.
 _WORDS = frozenset(magic for magic, _ in _MAGIC if magic.isalnum() and magic.isascii())
 _FIRST = 64
-_PICKLE = re.compile(rb"\x80[\x02-\x05]")
+_PICKLE = regex(rb"\x80[\x02-\x05]")
 _ZIP = b"PK\x03\x04"
 _TAR_AT, _TAR = 257, b"ustar"
 # Eight bytes of length, then the header as JSON.
-_SAFETENSORS = re.compile(rb".{6}\0\0\{\s*\"", re.DOTALL)
-_TFRECORD = re.compile(rb".{2,4}\0{4,6}.{4,20}brain\.Event", re.DOTALL)
+_SAFETENSORS = regex(rb".{6}\0\0\{\s*\"", re.DOTALL)
+_TFRECORD = regex(rb".{2,4}\0{4,6}.{4,20}brain\.Event", re.DOTALL)
 # Reports that begin with nothing that is published: their names tell, if their content is binary.
 _ENDINGS = {
     ".nsys-rep": "an Nsight Systems report (.nsys-rep)",

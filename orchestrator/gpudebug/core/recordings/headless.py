@@ -6,20 +6,19 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.recordings import names as of
 from gpudebug.core.recordings.names import NamedFigure
 from gpudebug.core.recordings.sources import QUERY
 from gpudebug.core.recordings.tables import NamedColumns, delimited
 
-_TIME = re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}")
-_UUID = re.compile(r"(GPU|MIG)-[0-9a-fA-F-]{8,}")
-_BUS = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.\d")
-_FIGURE = re.compile(r"-?\d+(\.\d+)?( (%|W|MiB|MHz))?")
-_STATE = re.compile(
-    r"P\d{1,2}|0x[0-9a-fA-F]{16}|\[?N/A\]?|\[[A-Z][\w ]+\]|(Not )?Active|(En|Dis)abled|Default"
-)
-_NAME = re.compile(r"(NVIDIA|Tesla|GeForce|Quadro|GRID|A\d+|H\d+|L\d+)\b[\w .()/-]*")
-_WHOLE = re.compile(r"\d{1,3}")
+_TIME = regex(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}")
+_UUID = regex(r"(GPU|MIG)-[0-9a-fA-F-]{8,}")
+_BUS = regex(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.\d")
+_FIGURE = regex(r"-?\d+(\.\d+)?( (%|W|MiB|MHz))?")
+_STATE = regex(r"P\d{1,2}|0x[0-9a-fA-F]{16}|\[?N/A\]?|\[[A-Z][\w ]+\]|(Not )?Active|(En|Dis)abled|Default")
+_NAME = regex(r"(NVIDIA|Tesla|GeForce|Quadro|GRID|A\d+|H\d+|L\d+)\b[\w .()/-]*")
+_WHOLE = regex(r"\d{1,3}")
 _SHAPES = ((of.TIME, _TIME), (of.UUID, _UUID), (of.BUS, _BUS))
 _UNITS = ("%", "W", "MiB")
 _QUANTITY = {"%": "gpu_util", "W": "power_w", "MiB": "mem_used_mb"}

@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import chain, islice
 
 from gpudebug.core.errors import GpudebugError
+from gpudebug.core.lazy import regex
 from gpudebug.core.recordings.boxes import Boxes, is_boxed, is_rule
 from gpudebug.core.recordings.cells import dated, moment
 from gpudebug.core.recordings.collect import Collector, MonitorRows
@@ -31,14 +32,14 @@ from gpudebug.core.samples.table import MOST_ROWS, capped
 _PEEK = 400
 _HEAD_LINES = 120
 _AHEAD = 4
-_UNIT_LINE = re.compile(r"#?\s*(ID|Id|Idx|YYYYMMDD|HH:MM:SS)\b|\s*\(DID")
-_PROMPT = re.compile(r"(\S{0,80}[$%>#]|PS [^>]{0,120}>)(\s+\S.*)?")
-_TITLE = re.compile(r"[=*#-]{3,}.*[=*#-]{3,}")
-_TREE = re.compile(r"\s*(<\?xml|<nvidia_smi_log|[\[{])")
-_INDENTED = re.compile(
+_UNIT_LINE = regex(r"#?\s*(ID|Id|Idx|YYYYMMDD|HH:MM:SS)\b|\s*\(DID")
+_PROMPT = regex(r"(\S{0,80}[$%>#]|PS [^>]{0,120}>)(\s+\S.*)?")
+_TITLE = regex(r"[=*#-]{3,}.*[=*#-]{3,}")
+_TREE = regex(r"\s*(<\?xml|<nvidia_smi_log|[\[{])")
+_INDENTED = regex(
     r"(?m)^(?:# (?:HELP|TYPE) )?DCGM_FI_|^=+ ?NVSMI LOG|^GPU: \d+\s*$|^GPU\[\d+\]\s*: |^\s*NPU ID\s+: \d+"
 )
-_LOG_WORDS = re.compile(r"(?i)\b(loss|epoch|iter(ation)?s?|step)\b")
+_LOG_WORDS = regex(r"(?i)\b(loss|epoch|iter(ation)?s?|step)\b")
 _MOST_UNREAD, _MOST_OF_A_LOG = 0.25, 0.1
 
 

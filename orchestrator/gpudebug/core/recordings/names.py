@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from gpudebug.core.lazy import regex
+
 TIME, DATE, INDEX, UUID, BUS, SERIAL, NAME = "time", "date", "index", "uuid", "bus", "serial", "name"
 ENTITY, PROCESS, GRACT = "entity", "process", "gract"
 IDENTITIES = (UUID, BUS, SERIAL, ENTITY, INDEX)
@@ -123,13 +125,13 @@ UNITS = {
     "power_w": ("W", "mW"),
     "temperature_c": ("C",),
 }
-_IN_BRACKETS = re.compile(r"\[([^\[\]]*)\]|\(([^()]*)\)")
-_DEVICE = re.compile(r"\b(?:gpu|card|device|npu|cuda|nvidia)s? ?(\d{1,3})\b")
-_LAST = re.compile(r"\b(?:gpu|vram)\b.* (\d{1,3})$")
+_IN_BRACKETS = regex(r"\[([^\[\]]*)\]|\(([^()]*)\)")
+_DEVICE = regex(r"\b(?:gpu|card|device|npu|cuda|nvidia)s? ?(\d{1,3})\b")
+_LAST = regex(r"\b(?:gpu|vram)\b.* (\d{1,3})$")
 # In a chart's export the name of the run comes first.
-_WANDB = re.compile(r"(?:.* - )?(?:system[./])?gpu\.(\d{1,3})\.(gpu|memory)")
+_WANDB = regex(r"(?:.* - )?(?:system[./])?gpu\.(\d{1,3})\.(gpu|memory)")
 _OF_WANDB = {"gpu": "gpu_util", "memory": "mem_util"}
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_CAMEL = regex(r"(?<=[a-z])(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True)

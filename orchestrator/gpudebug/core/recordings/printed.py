@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
+from gpudebug.core.lazy import regex
 from gpudebug.core.recordings import names as of
 from gpudebug.core.recordings.names import NamedFigure
 from gpudebug.core.recordings.sources import TEGRASTATS
 from gpudebug.core.recordings.tables import NamedColumns
 
-_TEGRA = re.compile(r"(?:(?P<time>[\d/-]+ [\d:.]+) )?(?P<rest>(?=.*\bGR3D_FREQ\b).*\bRAM \d+/\d+MB.*)")
+_TEGRA = regex(r"(?:(?P<time>[\d/-]+ [\d:.]+) )?(?P<rest>(?=.*\bGR3D_FREQ\b).*\bRAM \d+/\d+MB.*)")
 _TEGRA_CELLS = (
-    re.compile(r"\bGR3D_FREQ (\d+%)"),
-    re.compile(r"\bRAM (\d+/\d+MB)"),
-    re.compile(r"\b(?:VDD_IN|POM_5V_IN|VDD_SYS_IN) (\d+(?:mW)?)/"),
-    re.compile(r"\b(?:GPU|gpu)@([\d.]+C)"),
+    regex(r"\bGR3D_FREQ (\d+%)"),
+    regex(r"\bRAM (\d+/\d+MB)"),
+    regex(r"\b(?:VDD_IN|POM_5V_IN|VDD_SYS_IN) (\d+(?:mW)?)/"),
+    regex(r"\b(?:GPU|gpu)@([\d.]+C)"),
 )
 _TEGRA_NAMES = (
     *(
@@ -24,7 +23,7 @@ _TEGRA_NAMES = (
     ),
     *(NamedFigure("temperature_c", "C"), NamedFigure(of.TIME)),
 )
-_GPUSTAT = re.compile(
+_GPUSTAT = regex(
     r"\[(\d{1,3})\] (.{1,80}?)\s*\|\s*(\S+C|N/A|\?\?),?\s*(?:\d+ %,\s+)?(\d+ ?%|\?\? %|N/A)\s*"
     r"(?:,\s*(\S+) ?/ ?\S+ W\s*)?\|\s*(\d+ ?/ ?\d+ [MG]i?B)\s*\|.*"
 )

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.recordings import names as of
 from gpudebug.core.recordings.cells import DAY, EPOCH_UNITS, lacks, moment, number, pair, plain, throttle
 from gpudebug.core.recordings.names import GRACT, SHARES, NamedFigure
 
-_INDEX = re.compile(r"(?:gpu|card|npu|device|cuda|nvidia|gcd)?[ _:\[]{0,2}(\d{1,3})\]?", re.IGNORECASE)
+_INDEX = regex(r"(?:gpu|card|npu|device|cuda|nvidia|gcd)?[ _:\[]{0,2}(\d{1,3})\]?", re.IGNORECASE)
 _DEVICE_KEYS = (of.UUID, of.BUS, of.SERIAL, of.INDEX)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite, nan
 from typing import Any
 
 from gpudebug.core.errors import GpudebugError
+from gpudebug.core.lazy import regex
 from gpudebug.core.recordings.cells import moment
 from gpudebug.core.recordings.collect import MonitorRows, Row, RowStretch
 from gpudebug.core.recordings.names import FIGURES, SHARES, named
@@ -26,7 +26,7 @@ _AGAIN = "look at it again once its run has gone on"
 _MIB = {"B": 2.0**-20, "KiB": 2.0**-10, "MiB": 1.0, "GiB": 1024.0}
 # What MLflow writes for an infinite value, as databases have none.
 _MLFLOW_INFINITE = 1.7976931348623157e308
-_GPU = re.compile(r"(?:system\.)?gpu\.(\d{1,4})\.(\w+)")
+_GPU = regex(r"(?:system\.)?gpu\.(\d{1,4})\.(\w+)")
 _COLUMNS = {
     "gpu": "gpu_util",
     "memory": "mem_util",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.recordings import names as of
 from gpudebug.core.recordings.cells import moment, plain
 from gpudebug.core.recordings.names import FIGURES, GRACT, IDENTITIES, NamedFigure, named
@@ -17,12 +18,10 @@ METRICS = frozenset({"loss", "step", "epoch", "iteration", "accuracy"})
 """NamedColumns of a training program's own table, which may list utilisation among its metrics."""
 _DELIMITERS = (",", ";", "\t")
 _MOST_CELLS = 2000
-_NO_NAME = re.compile(r"[-+]?[\d.]+%?|.*[{}=].*|.*[\s:]-?\d+(\.\d+)?( ?(%|[A-Za-z]{1,3}))?")
-_COMMA = re.compile(r"^(-?\d+),(\d+)(?=\D*$)")
-_VALUE_UNIT = re.compile(r"(?<=\d) +(?=(?:%|m?W|MHz|[KMG]i?B|°?C|J|V|mV|RPM)(?:\s|$))")
-_ENTITY = re.compile(
-    r"\s*(GPU|GPU-I|GPU-CI|GPU_I|GPU_CI|Switch|CPU|CPU Core|Link|NvSwitch)\s+(\d{1,4})(?=\s|$)"
-)
+_NO_NAME = regex(r"[-+]?[\d.]+%?|.*[{}=].*|.*[\s:]-?\d+(\.\d+)?( ?(%|[A-Za-z]{1,3}))?")
+_COMMA = regex(r"^(-?\d+),(\d+)(?=\D*$)")
+_VALUE_UNIT = regex(r"(?<=\d) +(?=(?:%|m?W|MHz|[KMG]i?B|°?C|J|V|mV|RPM)(?:\s|$))")
+_ENTITY = regex(r"\s*(GPU|GPU-I|GPU-CI|GPU_I|GPU_CI|Switch|CPU|CPU Core|Link|NvSwitch)\s+(\d{1,4})(?=\s|$)")
 _OF_JTOP = NamedFigure("gpu_util", "%", sure=True)
 Split = Callable[[str], list[str]]
 

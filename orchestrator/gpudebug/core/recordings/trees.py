@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.recordings import names as of
 from gpudebug.core.recordings.cells import moment
 from gpudebug.core.recordings.collect import Collector
@@ -17,13 +18,13 @@ from gpudebug.core.recordings.tables import METRICS, NamedColumns
 
 MOST_BYTES = 256 << 20
 _MOST_DEPTH = 40
-_DEVICE = re.compile(r"(?:gpu|card|npu|device|gcd)[ _:#\[]*([0-9][0-9A-Fa-f:.]{0,15})\]?", re.IGNORECASE)
-_NOT_OF_NOW = re.compile(
+_DEVICE = regex(r"(?:gpu|card|npu|device|gcd)[ _:#\[]*([0-9][0-9A-Fa-f:.]{0,15})\]?", re.IGNORECASE)
+_NOT_OF_NOW = regex(
     r"(?i)\b(max|min|applications?|default|limits?|thresholds?|supported|target|deferred|bar1|boost|"
     r"customer|requested|module|shutdown|slowdown|process(es)?|accounted|violations?|counters?)\b"
 )
 # A file of statistics is no recording.
-_STATISTIC = re.compile(r"mean|avg|average|median|std|peak|p\d{1,2}", re.IGNORECASE)
+_STATISTIC = regex(r"mean|avg|average|median|std|peak|p\d{1,2}", re.IGNORECASE)
 _UNITLESS = ("value", "unit")
 
 
@@ -231,8 +232,8 @@ def _mended(text: str) -> str:
     )
 
 
-_EXPORTED = re.compile(r"(DCGM_FI_\w+)\{([^{}]*)\} ([-+\w.]+)")
-_LABEL = re.compile(r"(\w+)=\"([^\"]*)\"")
+_EXPORTED = regex(r"(DCGM_FI_\w+)\{([^{}]*)\} ([-+\w.]+)")
+_LABEL = regex(r"(\w+)=\"([^\"]*)\"")
 
 
 def exporter_documents(lines: Iterable[str]) -> Iterator[Any]:
@@ -279,8 +280,8 @@ def _of_element(element: ElementTree.Element, depth: int = 0) -> Any:
     return children
 
 
-_ROCM = re.compile(r"(GPU|NPU)\[(\d{1,3})\]\s*: +(.{1,120}?): +(.+)")
-_PAIR = re.compile(r"(\s*)([^:|]{1,80}?)\s*:(?:\s+(.*))?")
+_ROCM = regex(r"(GPU|NPU)\[(\d{1,3})\]\s*: +(.{1,120}?): +(.+)")
+_PAIR = regex(r"(\s*)([^:|]{1,80}?)\s*:(?:\s+(.*))?")
 
 
 def indented_documents(lines: Sequence[str]) -> Iterator[Any]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
+
+from gpudebug.core.lazy import regex
 
 # Sums over the same values may round otherwise on another machine or Python.
 _ROUNDING = 1e-9
 # What is redacted without its name is one whole word; a shorter one is beside its name alone.
-_WORD = re.compile(r"(?!-)[^\s=]{6,}={0,2}")
-_NAMED = re.compile(r"([A-Za-z][\w.-]{1,80})[\"'\]]{0,2}(?:\s?[:=]>?\s?|\s)[\"']?\Z")
-_OURS = re.compile(
+_WORD = regex(r"(?!-)[^\s=]{6,}={0,2}")
+_NAMED = regex(r"([A-Za-z][\w.-]{1,80})[\"'\]]{0,2}(?:\s?[:=]>?\s?|\s)[\"']?\Z")
+_OURS = regex(
     r"\d\s?(?:%|pp\b|x\b|\w+/s\b)|\A[\d\s.,:+-]*\Z"
     r"|\b(?:VALIDATED|REJECTED|INCONCLUSIVE|INVALID|COMPLETED|ENDED_BY_PLAN|CRASHED|SUCCESS|FAILED|CONVERGING"
     r"|PLATEAU|DIVERGING|unknown)\b"
@@ -20,7 +21,7 @@ _OURS = re.compile(
 # Keys of records that hold prose; every figure, verdict and outcome in it still counts.
 _PROSE = {"why", "value", "threshold", "note", "notes", "unexplained", "remarks"}
 _PROSE |= {"reason", "window_reason", "probe_reason", "advice", "missing"}
-_FIGURE = re.compile(
+_FIGURE = regex(
     r"(?:(?<![\w.])[-+])?\d+(?:[.,]\d+)*"
     r"|\b(?:VALIDATED|REJECTED|INCONCLUSIVE|INVALID|COMPLETED|ENDED_BY_PLAN|CRASHED|SUCCESS|FAILED|CONVERGING"
     r"|PLATEAU|DIVERGING)\b"

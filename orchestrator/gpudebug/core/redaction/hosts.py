@@ -7,10 +7,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import ip_address
 
+from gpudebug.core.lazy import regex
+
 NAME, ADDRESS = "(a name)", "(an address)"
 
 # Variables by which schedulers, launchers and shells name hosts, clusters and their users.
-_OF_HOSTS = re.compile(
+_OF_HOSTS = regex(
     r"(?:MASTER|RDZV|PET_RDZV|NODE|HOST|WORKER|COORDINATOR|HEAD|SERVER)\w*_(?:ADDR(?:ESS)?|ENDPOINT|IP|HOST)$"
     r"|^MASTER_ADDR$|NODELIST$|NODENAME$|HOSTNAME$|HOSTS?$|HOSTFILE$|NODE_ALIASES$|IPADDR$|_TOPOLOGY_ADDR$"
     r"|^SLURM_(?:CLUSTER_NAME|JOB_USER|JOB_ACCOUNT|SRUN_COMM_HOST)$|^SSH_(?:CLIENT|CONNECTION)$"
@@ -27,15 +29,13 @@ _COMMON = frozenset(
         *("gpu", "gpus", "cuda", "cpu", "node", "host", "main", "head", "master", "worker"),
     }
 )
-_RANGE = re.compile(r"([^\s,\[\]]*)\[([\d,\-]+)\]([^\s,\[\]]*)")
-_WORD = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
-_NUMBERED = re.compile(r"(.*[A-Za-z_-])\d+$")
+_RANGE = regex(r"([^\s,\[\]]*)\[([\d,\-]+)\]([^\s,\[\]]*)")
+_WORD = regex(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
+_NUMBERED = regex(r"(.*[A-Za-z_-])\d+$")
 
-_IPV4 = re.compile(
-    r"(?<![\w.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\w]|\.\d)"
-)
-_COLONS = re.compile(r"(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?:%\w+)?(?![\w:])")
-_MAC = re.compile(r"(?<![\w:])[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}(?![\w:])")
+_IPV4 = regex(r"(?<![\w.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\w]|\.\d)")
+_COLONS = regex(r"(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?:%\w+)?(?![\w:])")
+_MAC = regex(r"(?<![\w:])[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}(?![\w:])")
 _LABEL = r"[^\W_](?:[^\W_-]|-(?=[\w-])){0,62}"
 _TOP = (
     "arpa|cloud|cluster|com|corp|edu|eu|example|gov|home|hpc|int|internal|intra|intranet|io|invalid|lan|local|"
@@ -45,17 +45,17 @@ _TOP = (
 _COUNTRIES = (
     "ar|au|br|ca|ch|cl|cn|cz|de|dk|es|fi|fr|gr|hu|ie|il|it|jp|kr|mx|nl|nz|pt|ro|ru|se|sg|tr|tw|ua|uk|us|za"
 )
-_DNS = re.compile(
+_DNS = regex(
     rf"(?<![\w.@/-])(?:{_LABEL}\.)+(?:{_TOP})\.?(?![\w-]|\.\w)|(?<![\w.@/-])(?:{_LABEL}\.){{2,}}(?:{_COUNTRIES})(?![\w.-])"
 )
 # `user@host`, `//host/`, `host:29500`: whatever the host is called.
-_PLACED = re.compile(rf"(?<=[\w.+-]@)(?:{_LABEL}\.)*{_LABEL}|(?<=://)(?:{_LABEL}\.)*{_LABEL}(?=[:/\s]|$)")
-_WITH_PORT = re.compile(
+_PLACED = regex(rf"(?<=[\w.+-]@)(?:{_LABEL}\.)*{_LABEL}|(?<=://)(?:{_LABEL}\.)*{_LABEL}(?=[:/\s]|$)")
+_WITH_PORT = regex(
     rf"(?<![\w.@/:-])(?=[\w.-]*[A-Za-z])(?=[A-Za-z]*[\d.-])(?:{_LABEL}\.)*{_LABEL}(?=:\d{{4,5}}(?![\w:.]))"
 )
-_OF_A_CLOUD = re.compile(r"(?<![\w-])ip-\d+-\d+-\d+-\d+(?!\w)")
-_FILE = re.compile(r".*\.(?:c|cc|cpp|cu|cuh|go|h|java|js|json|log|py|pyx|rs|sh|so|txt|ya?ml)$", re.I)
-_PUBLIC = re.compile(r"(?:[\w-]+\.)*(?:nvidia\.com|pytorch\.org|python\.org|github\.com)$", re.I)
+_OF_A_CLOUD = regex(r"(?<![\w-])ip-\d+-\d+-\d+-\d+(?!\w)")
+_FILE = regex(r".*\.(?:c|cc|cpp|cu|cuh|go|h|java|js|json|log|py|pyx|rs|sh|so|txt|ya?ml)$", re.I)
+_PUBLIC = regex(r"(?:[\w-]+\.)*(?:nvidia\.com|pytorch\.org|python\.org|github\.com)$", re.I)
 
 
 def host_names(env: Mapping[str, str], own: Sequence[str] = ()) -> tuple[str, ...]:

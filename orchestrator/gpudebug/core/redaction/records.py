@@ -7,12 +7,12 @@ sensitive variables are looked for in what came from outside alone; known shapes
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.redaction.shapes import OWNERS
 from gpudebug.core.words import word_set
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LONGEST = 1 << 18
 """Characters held back at most: longer lines and keys are cut, at white space if there is some."""
-_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY")
+_KEY = regex(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY")
 _KEY_END = "-----END"
 # A login and the password behind it may stand on lines of their own, this far apart at most.
 _LOGIN = "login"

@@ -17,6 +17,8 @@ from itertools import pairwise
 from math import factorial
 from typing import Any
 
+from gpudebug.core.lazy import regex
+
 LONGEST = 4096
 """Characters of a text that any expression is matched on at most."""
 
@@ -44,8 +46,8 @@ _CLASSES = {
 }
 
 
-_DOTALL = re.compile(r"\(\?[a-z]*s[a-z]*[-:)]")
-_ASCII = re.compile(r"\(\?[a-z]*a[a-z]*[-:)]")
+_DOTALL = regex(r"\(\?[a-z]*s[a-z]*[-:)]")
+_ASCII = regex(r"\(\?[a-z]*a[a-z]*[-:)]")
 
 
 class Unbounded(ValueError):

@@ -4,11 +4,12 @@ line, not a key."""
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-_SPACE = re.compile(r"[ \t\n\r]*")
+from gpudebug.core.lazy import regex
+
+_SPACE = regex(r"[ \t\n\r]*")
 
 
 def _refuse(constant: str) -> None:

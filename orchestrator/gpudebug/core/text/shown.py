@@ -7,15 +7,16 @@ import unicodedata
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.progress.sanitise import harmless, visible
 
 # An underline inside a word, as in num_workers, is not Markdown's.
-_ESCAPED = re.compile(r"[\\`*\[\]|~&<>$\u200b]|(?<![^\W_])_|_(?![^\W_])")
+_ESCAPED = regex(r"[\\`*\[\]|~&<>$\u200b]|(?<![^\W_])_|_(?![^\W_])")
 _OTHERWISE = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "<span>$</span>", "\u200b": "&#8203;"}
 # What begins a list, a rule or a heading where the text begins a block.
-_BLOCK = re.compile(r"\A(?:(?=[-+](?:\s|\Z)|--|=|#)|(\d{1,9})(?=[.)](?:\s|\Z)))")
+_BLOCK = regex(r"\A(?:(?=[-+](?:\s|\Z)|--|=|#)|(\d{1,9})(?=[.)](?:\s|\Z)))")
 # People, issues, addresses and emoji are looked for in what was rendered: a backslash does not stop that.
-_LINKED = re.compile(r"(?<=[@#])(?=\w)|(?<=\bGH-)(?=\d)|(?<=:)(?=//|[\w+-]+:)|(?<=\bwww)(?=\.)", re.I)
+_LINKED = regex(r"(?<=[@#])(?=\w)|(?<=\bGH-)(?=\d)|(?<=:)(?=//|[\w+-]+:)|(?<=\bwww)(?=\.)", re.I)
 # A space without width: it parts what would be found.
 _PARTED = "\u200b"
 
@@ -38,7 +39,7 @@ def legible(line: str) -> str:
     return "".join(c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in line)
 
 
-_CONTROL = re.compile(
+_CONTROL = regex(
     r"\r\n|[\r\n]|(?P<back>\x08+)|\x1b\[(?P<count>[0-9;?]{0,16})[ -/]{0,4}(?P<verb>[@-~])"
     r"|\x1b\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|\x1b[@-Z\\^-~]?"
 )
@@ -111,7 +112,7 @@ class _TerminalRows:
 ALIKE = 0.72
 """Share from which two titles are alike; set on the table in tests/core/text/test_shown.py."""
 
-_WORD = re.compile(r"\w+")
+_WORD = regex(r"\w+")
 _ENDINGS = ("ing", "ed", "es", "s")
 _SHORTEST_STEM = 3
 _EMPTY = frozenset(

@@ -10,6 +10,7 @@ import math
 import re
 from typing import NamedTuple
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.words import CPU, GPU, RECORDING
 
 try:
@@ -29,7 +30,7 @@ _BYTES: dict[str, int] = {
     "b": 1,
     **{f"{letter}{tail}": 1024**power for power, letter in enumerate("kmgt", 1) for tail in ("", "b", "ib")},
 }
-_PART = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ?([A-Za-z]{0,3})", re.ASCII)
+_PART = regex(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ?([A-Za-z]{0,3})", re.ASCII)
 
 LONGEST_S = 366 * 86400.0
 LARGEST_BYTES = 2**60
@@ -62,7 +63,7 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
-_PHASE = re.compile(r"phase +(?P<name>[^\s:].*?)(?: +(?P<for>[0-9.]+ ?(?:ms|s|m|min|h|d)))?")
+_PHASE = regex(r"phase +(?P<name>[^\s:].*?)(?: +(?P<for>[0-9.]+ ?(?:ms|s|m|min|h|d)))?")
 
 
 class PhaseWait(NamedTuple):
@@ -96,7 +97,7 @@ def parse_size(text: str) -> int:
 
 
 DEVICES = "auto, nvml, cpu, cpu:N or replay:FOLDER[@SPEEDx]"
-_DEVICE = re.compile(
+_DEVICE = regex(
     r"cpu:(?P<cores>[0-9]{1,4}(?:\.[0-9]{1,3})?)"
     r"|replay:(?P<path>[^\x00-\x08\x0a-\x1f\x7f]+?)(?:@(?P<speed>[0-9]{1,4}(?:\.[0-9]+)?)x)?"
 )

@@ -7,6 +7,8 @@ from enum import IntEnum
 
 import msgspec
 
+from gpudebug.core.lazy import regex
+
 
 class Args(msgspec.Struct, gc=False):
     """The arguments that the analysis needs; `external` links a launch to its operator."""
@@ -79,31 +81,29 @@ class Call(IntEnum):
     GRAPH = 5
 
 
-_SYNC = re.compile(
+_SYNC = regex(
     r"(cuda|hip|cu)(Device|Stream|Event|Ctx)Synchronize|(cuda|hip)Memcpy(2D|3D|(To|From)Symbol|WithStream|Peer)?$"
     r"|cuMemcpy(HtoD|DtoH|DtoD)(_v2)?$|hipMemcpy(HtoD|DtoH|DtoD)$|synchronize(Stream|Event)?$"
 )
-_GRAPH = re.compile(r"(cuda|hip|cu)GraphLaunch")
-_COPY = re.compile(r"(cuda|hip|cu)Mem(cpy|set)")
-_LAUNCH = re.compile(r"Launch|^runFunction|^enqueueCommand")
-_ALLOCATION = re.compile(
+_GRAPH = regex(r"(cuda|hip|cu)GraphLaunch")
+_COPY = regex(r"(cuda|hip|cu)Mem(cpy|set)")
+_LAUNCH = regex(r"Launch|^runFunction|^enqueueCommand")
+_ALLOCATION = regex(
     r"(cuda|hip)(Malloc|Free|Host(Alloc|Register|Unregister|Malloc|Free))|cuMem(Alloc|Free|Create|Release|Map|Unmap|"
     r"AddressReserve|SetAccess|HostAlloc|HostRegister)"
 )
-_LOADER = re.compile(
-    r"DataLoader\w*(Iter)?\.__next__|utils/data/dataloader\.py\(\d+\): (__next__|_next_data)$"
-)
-_READS = re.compile(r"aten::(item|_local_scalar_dense|is_nonzero|nonzero|equal)$")
+_LOADER = regex(r"DataLoader\w*(Iter)?\.__next__|utils/data/dataloader\.py\(\d+\): (__next__|_next_data)$")
+_READS = regex(r"aten::(item|_local_scalar_dense|is_nonzero|nonzero|equal)$")
 # What may hold a synchronising call: its stack is kept.
-_HOLDERS = re.compile(
+_HOLDERS = regex(
     r"aten::(copy_|_to_copy|to|nonzero|masked_select|_unique2?|unique_dim|unique_consecutive|index|repeat_interleave)$"
     r"|: (synchronize|item|tolist|cpu|numpy|__bool__|__float__|__int__|__index__|record|wait|cuda|to)\b"
     r"|\b(synchronize|item|tolist|cpu|numpy)>?$"
 )
-_COMMUNICATION = re.compile(r"^(nccl|rccl|hccl|msccl)|nccl(Dev)?Kernel", re.IGNORECASE)
-_TRANSFER = re.compile(r"(hip)?Mem(cpy|set)|dma")
-_OWN = re.compile(r"gpudebug_probe[/\\][^/\\]+\.py\(\d+\): ")
-_STEP = re.compile(r"ProfilerStep\s?#(\d+)")
+_COMMUNICATION = regex(r"^(nccl|rccl|hccl|msccl)|nccl(Dev)?Kernel", re.IGNORECASE)
+_TRANSFER = regex(r"(hip)?Mem(cpy|set)|dma")
+_OWN = regex(r"gpudebug_probe[/\\][^/\\]+\.py\(\d+\): ")
+_STEP = regex(r"ProfilerStep\s?#(\d+)")
 
 
 def call_of(name: str) -> Call:
@@ -170,7 +170,7 @@ def copy_of(name: str) -> tuple[str, str | None]:
 LIMIT = 20_000
 _LONGEST = 2_000
 # In "<built-in method item of Tensor object at 0x7f1b>": each tensor would be a name of its own.
-_ADDRESS = re.compile(r"( object)? at 0x[0-9a-fA-F]+")
+_ADDRESS = regex(r"( object)? at 0x[0-9a-fA-F]+")
 OTHER = 0
 
 LOADER, READ, HOLDER, COMMUNICATION, TRANSFER, OWN = 1, 2, 4, 8, 16, 32

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from gpudebug.core.errors import GpudebugError
+from gpudebug.core.lazy import regex
 from gpudebug.core.trace.events import Args, Event
 
 _KERNEL, _MEMCPY, _MEMSET = (f"CUPTI_ACTIVITY_KIND_{name}" for name in ("KERNEL", "MEMCPY", "MEMSET"))
@@ -26,10 +27,10 @@ _KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP", 11: "HtoD", 12
 _MEMORIES = {0: "Pageable", 1: "Pinned", 2: "Device", 3: "Array", 4: "Managed", 5: "Device", 6: "Managed"}
 # Ranges of NVTX: pushed and popped, or started and ended.
 _RANGES = frozenset({59, 60})
-_VERSION = re.compile(r"_v\d+(_ptsz|_ptds)?$")
+_VERSION = regex(r"_v\d+(_ptsz|_ptds)?$")
 # emit_nvtx names an operator `aten::add, op_id = 314359`.
-_OPERATOR = re.compile(r"([\w.]+::[\w.:]+)(, .*)?")
-_ITERATION = re.compile(r"(?:train[ _]?)?(?:step|iteration|iter)[ _#:=]*(\d+)", re.IGNORECASE)
+_OPERATOR = regex(r"([\w.]+::[\w.:]+)(, .*)?")
+_ITERATION = regex(r"(?:train[ _]?)?(?:step|iteration|iter)[ _#:=]*(\d+)", re.IGNORECASE)
 _NEXT = "record with nsys profile --trace cuda,nvtx, then nsys export --type sqlite"
 
 

@@ -15,6 +15,7 @@ from math import exp, fsum, lgamma, log, log1p
 import numpy as np
 
 from gpudebug.core.answers.analyze import ComparedRank, RanksTogether
+from gpudebug.core.lazy import regex
 from gpudebug.core.trace.arrays import Recording
 from gpudebug.core.trace.devices import TraceDevice
 from gpudebug.core.trace.events import COMMUNICATION
@@ -33,7 +34,7 @@ COST_SHARE = 0.02
 # As often last as this by chance, over all ranks of the job: `late_by_chance`.
 CHANCE = 0.01
 _MOST = 200_000
-_OPERATION = re.compile(
+_OPERATION = regex(
     r"(all_?reduce|reduce_?scatter|all_?gather|all_?to_?all|broadcast|reduce|send_?recv)", re.IGNORECASE
 )
 # Sends and receives: an all-to-all of all ranks, or a pipeline's between two.

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpudebug.core.errors import GpudebugError
+from gpudebug.core.lazy import regex
 from gpudebug.core.trace.events import Event
 
 MAGIC = b"\x1f\x8b"
@@ -111,9 +112,9 @@ BATCH = 1 << 20
 _LARGEST = 64 << 20
 # What follows the events is small; more of it is left out.
 _TAIL = 1 << 20
-_EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
-_BETWEEN = re.compile(rb'\}\s*(,)\s*\{\s*"')
-_NO_NUMBER = re.compile(rb":\s*[-+]?(?:nan|inf(?:inity)?)\b", re.IGNORECASE)
+_EVENTS = regex(rb'"traceEvents"\s*:\s*\[')
+_BETWEEN = regex(rb'\}\s*(,)\s*\{\s*"')
+_NO_NUMBER = regex(rb":\s*[-+]?(?:nan|inf(?:inity)?)\b", re.IGNORECASE)
 # What a decoder raises for text that is no event, or one of too many brackets.
 _BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _BLANK = b" \t\r\n"

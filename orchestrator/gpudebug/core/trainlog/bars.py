@@ -5,23 +5,24 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.trainlog.names import VALIDATION, classify, phase_of, words
 from gpudebug.core.trainlog.text import Span
 from gpudebug.core.words import word_set
 
 _CLOCK = r"(?:0{1,4} ?d(?:ays?)?,? ?)?(?:0{1,4}:)?0{1,3}:00(?:\.0{1,9})?"
 _NUM = r"0[0,]{0,15}(?:\.0{0,9})?(?:[kKMGB](?![A-Za-z]))?"
-_BAR = re.compile(
+_BAR = regex(
     rf"(?<![\w.,])(?:0{{1,3}}(?:\.0{{1,9}})?% ?\|[^|]{{0,400}}\| *)?(?P<n>{_NUM})/(?P<total>{_NUM}|\?) *"
     rf"(?:(?P<open>\[) *(?P<elapsed>{_CLOCK})(?: *< *(?P<eta>{_CLOCK}|\?|-:--:--))?"
     rf"(?: *, *(?P<rate>{_NUM}|\?) ?(?P<unit>[A-Za-z%]{{1,12}}/s|s/[A-Za-z]{{1,12}}))?"
     rf"|(?P<elapsed_r>{_CLOCK}) +(?:{_CLOCK}|-:--:--) +(?P<rate_r>{_NUM}) ?(?P<unit_r>it/s))"
 )
-_COUNTER = re.compile(
+_COUNTER = regex(
     rf"(?<![\w.,])(?P<n>0{{1,15}})(?:it|step|steps|batch|batches) \[(?P<elapsed>{_CLOCK}), *"
     rf"(?P<rate>{_NUM}|\?) ?(?P<unit>[A-Za-z%]{{1,12}}/s|s/[A-Za-z]{{1,12}})"
 )
-_MEASURED = re.compile(
+_MEASURED = regex(
     r"(?P<name>[A-Za-z_][\w./-]*(?: [A-Za-z_][\w./-]*)?) ?[:=] *"
     r"[+-]?(?:0+(?:\.0*)?(?:e[+-]?0+)?|nan|inf)(?![\w/])%?",
     re.I,
@@ -33,11 +34,11 @@ _PREPARING = word_set("map download tokenize filter preprocess shards checkpoint
 _GOING_ON = VALIDATION | word_set(
     "training pretraining finetuning tuning learning fitting optimizing sampling running processing working"
 )
-_DOING = re.compile(r"[a-z]{2,}ing$")
+_DOING = regex(r"[a-z]{2,}ing$")
 """`Loading`, `Capturing`: a bar without a loss whose words are of something else than training."""
-_NUMBERED = re.compile(r"epochs\W{0,3}0", re.I)
+_NUMBERED = regex(r"epochs\W{0,3}0", re.I)
 _FRAMES = word_set("frame frames timestep timesteps")
-_IGNORED_UNIT = re.compile(r"^(?:B|[kMG]i?B|examples|files|file|items|docs|tokens|tok|ex|example)/s$")
+_IGNORED_UNIT = regex(r"^(?:B|[kMG]i?B|examples|files|file|items|docs|tokens|tok|ex|example)/s$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from gpudebug.core.lazy import regex
+
 _REMEDIES = {
     "oom_gpu": "a smaller batch with gradient accumulation, mixed precision, activation checkpointing, "
     "fewer denoising steps; look for other processes on the GPU (nvidia-smi)",
@@ -27,7 +29,7 @@ _REMEDIES = {
 
 
 _CHECKS = tuple(
-    (re.compile(pattern), check)
+    (regex(pattern), check)
     for pattern, check in (
         (
             r"[Pp]ermission denied",
@@ -80,7 +82,7 @@ def remedy(kind: str, lines: Iterable[str] = ()) -> str | None:
     return found or _REMEDIES.get(kind)
 
 
-SIGNALLED = re.compile(
+SIGNALLED = regex(
     r"killed by signal|(?:terminated|died|exited|interrupted) (?:with|by|on|with <) ?<?(?:signal "
     r"|Signals\.)\S"
     r"|process pool was terminated abruptly|child process terminated abruptly|TerminatedWorkerError"
@@ -90,8 +92,8 @@ SIGNALLED = re.compile(
 )
 """A worker, a rank or an actor that a signal ended."""
 
-CHILD_KILLED = re.compile(r"Signal (\d+) \(SIG\w+\) received by PID|(?:exitcode|return code)\s*[:=]? ?-(\d+)")
-KILLED = re.compile(
+CHILD_KILLED = regex(r"Signal (\d+) \(SIG\w+\) received by PID|(?:exitcode|return code)\s*[:=]? ?-(\d+)")
+KILLED = regex(
     r"^\W*(?:\S+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bus error|Aborted|Floating point exc"
     r"|Terminated *$"
     r"|Illegal instruction)"
@@ -102,7 +104,7 @@ KILLED = re.compile(
 )
 """What a shell says of a process that a signal ended, and the last word of glog before it aborts."""
 
-DONE = re.compile(
+DONE = regex(
     rb"\b(?:train(?:ing|er)?|run|job|script|experiment|program|fit)\b.{0,20}"
     rb"\b(?:complete[ds]?|finished|done|ended|succeeded|successful(?:ly)?)\b"
     rb"|^\W*(?:all )?(?:done|finished|completed?)\W*$",
@@ -110,7 +112,7 @@ DONE = re.compile(
 )
 """What a program prints that came to its end: an error before it was survived."""
 
-SAID = re.compile(
+SAID = regex(
     r"(?<!no )(?<!0 )\b(?:error|exception|failure)s? (?:has |was )?"
     r"(?:occurred|caught|during|while|in (?:train|epoch|step))"
     r"|\b(?:caught|unhandled|uncaught|unexpected) (?:an? )?(?:\w+ )?(?:error|exception)\b"
@@ -120,14 +122,14 @@ SAID = re.compile(
 )
 """What programs print that catch their own error; it counts only at the end of a log."""
 
-GAVE_UP = re.compile(
+GAVE_UP = regex(
     r"\b(?:error|exception|failure)s? (?:occurred |caught )?(?:during|while|in) (?:the )?train"
     r"|\btraining (?:\w+ )?(?:failed|aborted|crashed)\b",
     re.I,
 )
 """Among them those that speak of the training itself: they count though the program ended with status 0."""
 
-STATUS = re.compile(
+STATUS = regex(
     r"\b[Ee]xit(?:ed with)?(?: exit)?(?: code| status)[ :=]+(?P<status>1[2-5]\d|-1073741819)\b"
     r"|^\W*exit(?:ed)?[ :=]+(?P<alone>1[2-5]\d)\W*$"
 )
@@ -136,7 +138,7 @@ NOT_STARTED = ("126", "127")
 """What shells exit with if a command is not executable, or is not found."""
 
 _ENDINGS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(pattern))
+    (kind, regex(pattern))
     for kind, pattern in (
         (
             "oom_host",
@@ -180,7 +182,7 @@ _ENDINGS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 
 
 _CLASSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(pattern))
+    (kind, regex(pattern))
     for kind, pattern in (
         ("interrupted", r"^KeyboardInterrupt|Detected KeyboardInterrupt"),
         (

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.records import Failure
 from gpudebug.core.trainlog.endings import (
     CHILD_KILLED,
@@ -35,9 +36,9 @@ HIDDEN = 3
 BETWEEN = 4
 """Ordinary lines between two exceptions that say that the first was caught: ranks die closer together."""
 
-_ERROR_LINE = re.compile(r"\b(?:ERROR|FATAL|CRITICAL|[Ff]atal|[Ee]rror:|failed)(?!\w)")
+_ERROR_LINE = regex(r"\b(?:ERROR|FATAL|CRITICAL|[Ff]atal|[Ee]rror:|failed)(?!\w)")
 
-ALERT = re.compile(
+ALERT = regex(
     rb"Traceback \(most|Error\b|[Ee]rror:|ERROR|Exception|Killed|killed|Segmentation|core dumped|SIG[A-Z]{3}"
     rb"|[Oo]ut of memory|OOM|oom-kill|RESOURCE_EXHAUSTED|Interrupt|NCCL|CUDA|Fatal|FATAL|terminate called"
     rb"|Aborted|exitcode|unrecognized arguments|^usage:|bad_alloc|Bus error|BadAlloc|No space left"
@@ -50,31 +51,29 @@ ALERT = re.compile(
     rb"|ermission denied|not found|o such file|bad interpreter|cannot execute|syntax error|unbound variable"
     rb"|^\W*exit(?:ed)?[ :=]+0"
 )
-USAGE = re.compile(rb"(?:\[[^\]]{1,40}\]:? ?)*(?:usage: |[^\s:]{1,200}: error: )")
+USAGE = regex(rb"(?:\[[^\]]{1,40}\]:? ?)*(?:usage: |[^\s:]{1,200}: error: )")
 """The lines of a command-line parser, whose options are no readings."""
 
-_PREFIX = re.compile(
+_PREFIX = regex(
     r"^ {0,4}(?:(?:\[[\w .,:/=@-]{1,40}\](?:<std(?:out|err)>)?:?|\([\w.:, =]{0,60}pid=\d+[^)]{0,60}\)"
     r"|\d{1,5}:(?= ))){1,4} ?"
 )
-_RAISED = re.compile(r"^(?P<type>[A-Za-z_][\w.]{0,120})(?P<message>: .*|:?$)")
-_LIKE_ERROR = re.compile(
-    r"(?:Error|Exception|Interrupt|Exit|Failure|Fault|Warning|Timeout|Killed|Exhausted\w*)$"
-)
-_DATA = re.compile(r"\s*(?:tensor\(|[aA]rray\(|[\[({+.\d-]|nan|inf)")
+_RAISED = regex(r"^(?P<type>[A-Za-z_][\w.]{0,120})(?P<message>: .*|:?$)")
+_LIKE_ERROR = regex(r"(?:Error|Exception|Interrupt|Exit|Failure|Fault|Warning|Timeout|Killed|Exhausted\w*)$")
+_DATA = regex(r"\s*(?:tensor\(|[aA]rray\(|[\[({+.\d-]|nan|inf)")
 _IGNORED = (
     *("Exception ignored in", "--- Logging error ---", "Exception in thread"),
     *("Error in atexit", "Error in sys.excepthook"),
 )
 _CHAINED = ("another exception occurred:", "direct cause of the following exception:")
-_NO_END = re.compile(rb"fail|error|exit|code|status|abnormal|crash|kill|cancel", re.I)
+_NO_END = regex(rb"fail|error|exit|code|status|abnormal|crash|kill|cancel", re.I)
 
-_WRAPPER = re.compile(
+_WRAPPER = regex(
     r"CalledProcessError|ChildFailedError|ProcessRaisedException|ProcessExitedException"
     r"|SignalException|^SystemExit|RayTaskError"
     r"|Caught \w+ in (?:DataLoader worker|replica|pin memory)|HYDRA_FULL_ERROR"
 )
-_KNOCK_ON = re.compile(
+_KNOCK_ON = regex(
     r"[Cc]onnection (?:reset|closed|refused|was)|BrokenPipe|ConnectionResetError|EOFError|Aborting|heartbeat"
     r"|Broken pipe|remote process has terminated|watchdog|Watchdog|DataLoader worker .{0,80}exited"
 )

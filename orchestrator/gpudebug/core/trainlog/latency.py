@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.statistics import intervals
 from gpudebug.core.trainlog.series import Point, Thinned
 from gpudebug.core.trainlog.text import Splitter, measured, plain
@@ -21,15 +22,15 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.
 _SECONDS |= {"second": 1.0, "seconds": 1.0, "millisecond": 1e-3, "milliseconds": 1e-3, "msec": 1e-3}
 _SECONDS |= {"msecs": 1e-3, "usec": 1e-6, "usecs": 1e-6, "microsecond": 1e-6, "microseconds": 1e-6}
 _UNIT = "|".join(sorted(_SECONDS, key=len, reverse=True))
-_PAIR = re.compile(rf"(?<![\w.])(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?: ?({_UNIT})(?![a-z0-9]))?(?![\d.]*\d)")
-_TOPIC = re.compile(
+_PAIR = regex(rf"(?<![\w.])(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?: ?({_UNIT})(?![a-z0-9]))?(?![\d.]*\d)")
+_TOPIC = regex(
     r"latency|latencies|infer(?:ence)?[ _-]*(?:time|duration|took)s?|infer(?:ence)?_(?=[mun]?s\b)"
     r"|(?:response|request|predict(?:ion)?)[ _-]*(?:time|duration|took)s?"
     r"|(?:time|duration)[ _-]+per[ _-]+(?:inference|iteration|iter|request|call|query)"
     r"|forward[ _-](?:pass[ _-])?time"
 )
-_WORD = re.compile(r"[a-z]+\d*|\d+")
-_TURN = re.compile(
+_WORD = regex(r"[a-z]+\d*|\d+")
+_TURN = regex(
     r"^\W*(?:loop|iteration|iter|inference|request|frame) ?#?\d+(?:/\d+)?\s*(?:[:=-]|took)?\s*$"
     r"|^(?:image|video) \d+/\d+ .*, $"
 )
@@ -38,12 +39,10 @@ _HINTS = (
     *("image ", "video "),
 )
 # A figure over many: `95th percentile latency`, `99% latency`. Its rank may be the number before the label.
-_PERCENTILE = re.compile(
-    r"percentile|\bquantile|^ ?(?:%|th|st|nd|rd)(?: ?[:=)]|[ -]*(?:ile )?(?:latenc|infer))"
-)
+_PERCENTILE = regex(r"percentile|\bquantile|^ ?(?:%|th|st|nd|rd)(?: ?[:=)]|[ -]*(?:ile )?(?:latenc|infer))")
 _HALF = frozenset({"50", "0.5", "50.0"})
 # A line of a load generator: what it says is over all requests at that load.
-_LOAD = re.compile(r"^\W*(?:concurrency|request rate)\b")
+_LOAD = regex(r"^\W*(?:concurrency|request rate)\b")
 
 _MEAN = frozenset({"mean", "average", "avg"})
 _MEDIAN = frozenset({"median", "p50"})

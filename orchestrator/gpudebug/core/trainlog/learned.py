@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.trainlog.failure import ALERT, USAGE
 from gpudebug.core.trainlog.occasions import may_turn, mentions_state, occasion
 from gpudebug.core.trainlog.origin import may_quote
@@ -17,11 +18,11 @@ MAX_HELD = 16384
 LONGEST_KEPT = 1024
 
 _TOPICS = {
-    "samples": re.compile(rb"(?:sample|image|img|example|sequence|seq)s?[ _]?(?:/|per)[ _]?s", re.I),
-    "batch": re.compile(rb"batch[ _-]?size", re.I),
-    "environments": re.compile(rb"number of environments", re.I),
-    "tokens": re.compile(rb"tokens (?:per|/) ?(?:iter|step|update|global)", re.I),
-    "latency": re.compile(
+    "samples": regex(rb"(?:sample|image|img|example|sequence|seq)s?[ _]?(?:/|per)[ _]?s", re.I),
+    "batch": regex(rb"batch[ _-]?size", re.I),
+    "environments": regex(rb"number of environments", re.I),
+    "tokens": regex(rb"tokens (?:per|/) ?(?:iter|step|update|global)", re.I),
+    "latency": regex(
         rb"latenc|infer|forward|respon|predict|(?:time|duration)[ _-]+per[ _-]"
         rb"|^\W*(?:loop|request|frame|image|video) ?#?0",
         re.I,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import NamedTuple
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.trainlog.names import TRAINING, VALIDATION, words
 from gpudebug.core.trainlog.origin import NumberedLines, order_of
 from gpudebug.core.trainlog.series import LossSeries
@@ -22,13 +22,13 @@ RISING = 0.8
 NAME = "number without a name"
 _COUNT = r"(?:(?:[Ss]tep|[Ii]ter(?:ation)?|[Ee]poch|[Bb]atch|[Uu]pdate|it)\W{0,3})?(?P<step>0+)(?: ?/ ?0+)?"
 _VALUE = r"(?P<value>[+-]?0+\.0+(?:[eE][+-]?0+)?|[nN]a[nN]|[+-]?[iI]nf)"
-_LINE = re.compile(
+_LINE = regex(
     rf" *\W{{0,4}}{_COUNT}\W{{0,5}}[^\w+-](?:[Tt]rain(?:ing)?\W{{0,2}}[^\w+-])?{_VALUE}[)\]}},;]?"
     rf"(?:[ ,|]+0+(?:\.0+)? ?(?:ms|s|sec|it/s|s/it|tok/s))?\s*"
 )
 
 
-_COLUMNS = re.compile(
+_COLUMNS = regex(
     rf" *(?P<step>0+) *(?P<sign>[,;\t]) *{_VALUE} *(?:(?P=sign) *[+-]?0*\.?0+(?:[eE][+-]?0+)? *){{0,8}}"
 )
 

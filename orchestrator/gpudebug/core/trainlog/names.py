@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.trainlog.text import NUMBER, Span, number, skeleton, total
 from gpudebug.core.words import word_set
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_LEVEL = re.compile(r"(?:^|[^a-z])l0$")
-_FILE = re.compile(r"\.(?:py|cc|cpp|cu|c|h|hpp|rs|go|json|ya?ml|txt|csv|pt|pth|bin|log)$", re.I)
-_RATE = re.compile(r"(?:/|_per_|\bper )s(?:ec|econd)?\b|per_sec", re.I)
+_WORD = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_LEVEL = regex(r"(?:^|[^a-z])l0$")
+_FILE = regex(r"\.(?:py|cc|cpp|cu|c|h|hpp|rs|go|json|ya?ml|txt|csv|pt|pth|bin|log)$", re.I)
+_RATE = regex(r"(?:/|_per_|\bper )s(?:ec|econd)?\b|per_sec", re.I)
 
 LONGEST_NAME = 80
 NO_COURSE = 5
@@ -314,10 +315,10 @@ def _values(head: Head, cells: list[bytes]) -> list[tuple[Column, float, float |
     return found if any(column.role.kind != "total" for column, _, _ in found) else None
 
 
-_PIPES = re.compile(r"\|")
-_WIDE = re.compile(r"\s{2,}|\t+")
-_SPACES = re.compile(r"\s+")
-_CELLNUMBER = re.compile(
+_PIPES = regex(r"\|")
+_WIDE = regex(r"\s{2,}|\t+")
+_SPACES = regex(r"\s+")
+_CELLNUMBER = regex(
     r"[+-]?[0.,]+(?:[eE][+-]?0+)?[A-Za-z%]*:?$|[+-]?(?:nan|inf)$|0+/0+$|0+:[0:]+$|\[[0.,e+\-naif ]+\]$", re.I
 )
 
@@ -340,9 +341,9 @@ def _split(text: str, pattern: re.Pattern[str], offset: int) -> tuple[Span, ...]
 _PARTS_OF_A_DETECTOR = frozenset(
     ("box", "obj", "cls", "giou", "iou", "dfl", "kpt", "pose", "seg", "mask", "l0")
 )
-_PERCENT = re.compile(r"\s0{1,3}%[ |]")
-_COMMAS = re.compile(",")
-_COMMENT = re.compile(r"^ *#(?= +[A-Za-z])")
+_PERCENT = regex(r"\s0{1,3}%[ |]")
+_COMMAS = regex(",")
+_COMMENT = regex(r"^ *#(?= +[A-Za-z])")
 _DELIMITERS = {"|": _PIPES, ",": _COMMAS, " ": _SPACES}
 
 

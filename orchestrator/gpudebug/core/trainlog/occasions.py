@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 from gpudebug.core.command.cadence import CHECKPOINT, EVALUATION, LOG
+from gpudebug.core.lazy import regex
 
 _SHOWN = 300
 _MADE = (
     r"(?:cached?|caches|pre-?processed|(?:pre-?)?tokeni[sz]ed|pre-?computed|packed|mem-?map(?:ped)?|"
     r"compiled|indexed)"
 )
-_FINDS_CACHE = re.compile(
+_FINDS_CACHE = regex(
     rf"\b(?:us(?:ing|e[sd]?)|load(?:ed|ing|s)?|reus(?:ed|ing|e)|found|read(?:ing)?|restor(?:ed|ing)|hit)\b"
     rf".{{0,80}}(?<![a-z]){_MADE}(?![a-z])"
     rf"|(?<![a-z]){_MADE}(?![a-z]).{{0,80}}\b(?:found|exists?|loaded|reused|hit|valid|up to date)\b"
@@ -19,14 +20,12 @@ _FINDS_CACHE = re.compile(
     r"|\breusing (?:the )?dataset\b|\.cache\.{3}",
     re.I,
 )
-_NO_CACHE = re.compile(
+_NO_CACHE = regex(
     r"\b(?:no|not|none|never|without|cannot|can't|unable|false|disabled|miss(?:es|ed|ing)?|if|would|will"
     r"|kv|key.value)\b|^\W*[\w.-]+['\"]?\s?[:=]\s*\S*$",
     re.I,
 )
-_CACHE_WORDS = re.compile(
-    rb"cache|processed|toke|computed|packed|memmap|compiled|index|already|reusing", re.I
-)
+_CACHE_WORDS = regex(rb"cache|processed|toke|computed|packed|memmap|compiled|index|already|reusing", re.I)
 
 
 def finds_cache(text: bytes) -> str | None:
@@ -43,34 +42,34 @@ def _shown(text: bytes, hint: re.Pattern[bytes]) -> str | None:
 _STATE = r"(?:snapshot|checkpoint(?!ing|er)|ckpt|last\.pt\b|(?:training|trainer|optimizer|saved) state)"
 _COUNT = r"\b(?:epoch|step|iter(?:ation)?|update)s?\b"
 # What a run may go on from: a state, a count of what is behind it, a file or a folder.
-_RESUMES = re.compile(
+_RESUMES = regex(
     rf"\bresum(?:ed|e|es|ing)\b(?:.{{0,80}}(?:\btraining\b|{_STATE}|{_COUNT})|.{{0,40}}\bfrom\b[\W_]*\w)"
     rf"|\bcontinuing\b.{{0,80}}(?:{_STATE}|{_COUNT}\D{{0,12}}\d)"
     rf"|\bstart(?:ing|ed|s)?\b.{{0,30}}\b(?:from|at)\b.{{0,10}}{_COUNT}\D{{0,12}}\d",
     re.I,
 )
-_LOADS = re.compile(
+_LOADS = regex(
     rf"\b(?:load(?:ed|ing|s)?|restor(?:ed|ing)|found|reading)\b.{{0,60}}{_STATE}"
     rf"|{_STATE}.{{0,60}}\b(?:loaded|restored|found)\b"
     rf"|\brestor(?:ed|ing)\b.{{0,80}}{_COUNT}\D{{0,12}}\d",
     re.I,
 )
 # A setting is no act; nor is what is looked for, or is not there.
-_NOT_RESUMED = re.compile(
+_NOT_RESUMED = regex(
     r"\b(?:no|not|none|null|never|without|cannot|can't|unable|false|disabled|skipp\w*|if|shards?|from scratch"
     r"|look(?:ing|s)? for|search\w*|found 0|would|could|will be saved)\b|^\W*[\w.]*resume\w*['\"]?\s?[:=]",
     re.I,
 )
 # The beginning is where every run begins: nothing is behind it.
-_FROM_ZERO = re.compile(r"\b(?:epoch|step|iter(?:ation)?|update|at|from)s?\W{0,3}0\b(?![.\d])", re.I)
+_FROM_ZERO = regex(r"\b(?:epoch|step|iter(?:ation)?|update|at|from)s?\W{0,3}0\b(?![.\d])", re.I)
 # Weights that every run of a training begins with, those of other models, and the best ones at the end.
-_OTHER_STATES = re.compile(
+_OTHER_STATES = regex(
     r"\b(?:pre-?train\w*|backbone|teacher|encoder|tokenizer|vae|data(?:set)?|hub|base|init|initial|best)\b"
     r"|\bfor (?:eval\w*|test\w*|inference|sampling|prediction)\b|\bconfig(?:uration)?\b"
     r"|https?://|torchvision://|[./]cache\b",
     re.I,
 )
-_RESUMING_WORDS = re.compile(rb"resum|load|restor|found|reading|continuing|start", re.I)
+_RESUMING_WORDS = regex(rb"resum|load|restor|found|reading|continuing|start", re.I)
 
 
 def resumes(text: bytes, trained: bool = False) -> str | None:
@@ -86,12 +85,12 @@ def resumes(text: bytes, trained: bool = False) -> str | None:
 
 
 LONGEST = 400
-_NUMBERED = re.compile(
+_NUMBERED = regex(
     rb"\b(?:(?:training|curriculum)[ _-])?(?P<what>stage|phase|curriculum(?:[ _](?:level|step|stage))?)"
     rb"['\"]?[ _]?[:=#]?[ _]?(?P<at>0?[1-9]|one|two|three|four|five|i{1,3}|iv|v)\b(?!\.\d|%)",
     re.I,
 )
-_CHANGES = re.compile(
+_CHANGES = regex(
     rb"\b(?:switch(?:ed|es|ing)?|chang(?:ed|es|ing)|moving on|advanc(?:ed|es|ing)|progress(?:ed|ing))"
     rb"\b.{0,40}\b(?:stage|phase|curriculum|objective|loss(?: function)?|resolution|image size|task)\b"
     rb"|\b(?:curriculum|objective|loss function|resolution|task)\b.{0,30}"
@@ -100,10 +99,10 @@ _CHANGES = re.compile(
     rb"\b(?:layers?|backbone|encoder|body|model|weights|parameters)\b",
     re.I,
 )
-_NO_OBJECTIVE = re.compile(
+_NO_OBJECTIVE = regex(
     rb"\bzero|stage[ _-]?[123] (?:optimi|shard|offload)|\bif\b|\bwill\b|\bevery\b|/stage", re.I
 )
-_HINT = re.compile(rb"stage|phase|curric|switch|chang|freez|advanc|progress|moving|increased", re.I)
+_HINT = regex(rb"stage|phase|curric|switch|chang|freez|advanc|progress|moving|increased", re.I)
 _WORTH = {"one": "1", "two": "2", "three": "3", "four": "4", "five": "5"}
 _ROMAN = {"i": "1", "ii": "2", "iii": "3", "iv": "4", "v": "5"}
 
@@ -139,7 +138,7 @@ class Objectives:
 _LONGEST = 1024
 # Steps that may be shown before a program says that it resumes: what it loads later is its own.
 _MOST_BEFORE = 3
-_EVALUATION = re.compile(
+_EVALUATION = regex(
     r"(?<![a-z])(?:eval(?:uat(?:ion|e[sd]?|ing))?|validat(?:ion|ing|e[sd]?)|val|valid|test)(?![a-z])"
     r"(?![\w/ ]{0,30}['\"]?\s?[:=]\s?(?:n/a|none|null|-+)(?:[\s,|;)]|$)).*0"
     r"|\b(?:evaluating|validating)\b|\brunning (?:evaluation|validation)\b",
@@ -149,13 +148,13 @@ _THING = (
     r"(?:checkpoint|ckpt|snapshot|model|weights|state|optimizer|policy"
     r"|\.pth?\b|\.ckpt\b|\.safetensors\b|\.pkl\b|\.bin\b)"
 )
-_CHECKPOINT = re.compile(
+_CHECKPOINT = regex(
     rf"\b(?:sav(?:e[sd]?|ing)|wr(?:ote|iting)|written|dump(?:ed|ing)|stor(?:ed|ing))\b.{{0,80}}{_THING}"
     rf"|{_THING}.{{0,80}}\b(?:sav(?:ed|ing)|written|stored|dumped)\b"
     r"|checkpoint created\b|(?:^|[\]:0] )checkpoint(?:ing)? (?:policy|model|after|at|step|iteration)\b",
     re.I,
 )
-_FIGURES = re.compile(
+_FIGURES = regex(
     r"(?:eval|val|valid|validation|evaluation|test)[\w/ .-]{0,40}['\"]?\s*[:=]\s*['\"]?([-+\d.e]+)", re.I
 )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.trainlog.text import Span
 
 MOST_LABELS = 4
@@ -19,7 +20,7 @@ ORDERED, ORDERED_FALLS = 4, 4
 
 _WHO = r"(?:default|(?:local_|global_)?rank|gpu|cuda|node|worker|proc(?:ess)?)"
 _FIRST = tuple(
-    re.compile(pattern, re.I)
+    regex(pattern, re.I)
     for pattern in (
         rf"\W{{0,3}}\[{_WHO}[ :=_#-]{{0,3}}(?P<rank>0{{1,5}})\]:? ?",
         r"\[[a-z_]{1,24}(?P<rank>0{1,5})\]: ?",  # torchrun names its workers by the role.
@@ -28,16 +29,16 @@ _FIRST = tuple(
         r"\[[\w.-]{1,60}:(?P<rank>0{1,5})/0{1,5}\] (?=0000-00-00)",  # ESPnet.
     )
 )
-_RAY = re.compile(r"\([\w.:, ]{0,60}pid=(?P<rank>0+)[^)]{0,60}\) ?")
-_NUMBERED = re.compile(r" {0,5}(?P<rank>0{1,5}): (?=\S)")
-_WITHIN = re.compile(
+_RAY = regex(r"\([\w.:, ]{0,60}pid=(?P<rank>0+)[^)]{0,60}\) ?")
+_NUMBERED = regex(r" {0,5}(?P<rank>0{1,5}): (?=\S)")
+_WITHIN = regex(
     rf"\[{_WHO}[ :=_#-]{{0,3}}(?P<rank>0{{1,5}})\]:?"
     r"|\.py:0{1,5}\] \((?P<of>0{1,5})/0{1,5}\)(?= )"
     r"|(?<![\w./])(?<!mean )(?<!avg )(?<!average )(?<!median )(?:local_|global_|dp_)?rank['\"]?[ :=_#-]{0,3}"
     r"(?P<word>0{1,5})(?![\w.%]|,0)",
     re.I,
 )
-_HINT = re.compile(
+_HINT = regex(
     r"rank|pid=|<std|(?:^|: )\W{0,4}\[?[A-Za-z]{3,20}[ :=_#-]{0,3}0|\.py:0{1,5}\] \(|/0+\] 0000-", re.I
 )
 
@@ -169,7 +170,7 @@ _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("fastai", ("epoch     train_loss  valid_loss", "fastai")),
     ("torchrun", ("torch/distributed/run.py", "torch/distributed/elastic")),
 )
-_STARTS = re.compile(
+_STARTS = regex(
     r"(?P<autoresearch>step 0+ \(0+\.0%\) \| loss: 0)"
     r"|(?P<nanogpt>iter 0+: loss \S+, time 0)"
     r"|(?P<timm>Train: 0+ \[ *0+/0+ \( *0+%\)\] +Loss: )"
@@ -182,7 +183,7 @@ _STARTS = re.compile(
 )
 HEAD = 600
 _AS_A_MODULE = {
-    mark: re.compile(rf"[/\[.@'\"]{mark}\b|\b{mark}(?:[/\]:_@-]|\.[a-z]|\d)")
+    mark: regex(rf"[/\[.@'\"]{mark}\b|\b{mark}(?:[/\]:_@-]|\.[a-z]|\d)")
     for _, marks in _MARKS
     for mark in marks
     if mark.isalpha() and mark.islower()
@@ -212,15 +213,15 @@ LISTING = 1000
 DEEPER = 2
 """Columns by which source is right of its frame or its warning."""
 
-_PLACE = re.compile(rb'", line 0+(?:, in .*)?$')
+_PLACE = regex(rb'", line 0+(?:, in .*)?$')
 """Where source follows; a dump of the interpreter's own (`line 3 in f`) has none."""
 
-_RAISED = re.compile(rb"[A-Za-z_][\w.]{0,120}(?:: |:?$)")
-_WARNING = re.compile(rb"\.py:0+: \w*Warning: ")
-_CODE = re.compile(rb"\(|[\w\])] [-+*/|&]?= ")
-_LISTED = re.compile(rb"(?:-+> ?|\s*)0+(?:\s|$)")
-_NAME = re.compile(rb"\s*[A-Za-z_][\w.]{0,120}\s{2,}$")
-_SIDE = re.compile(rb"[^|\xe2%]{0,80}(?:\xe2\x94[\x82\x83]|\|)")
+_RAISED = regex(rb"[A-Za-z_][\w.]{0,120}(?:: |:?$)")
+_WARNING = regex(rb"\.py:0+: \w*Warning: ")
+_CODE = regex(rb"\(|[\w\])] [-+*/|&]?= ")
+_LISTED = regex(rb"(?:-+> ?|\s*)0+(?:\s|$)")
+_NAME = regex(rb"\s*[A-Za-z_][\w.]{0,120}\s{2,}$")
+_SIDE = regex(rb"[^|\xe2%]{0,80}(?:\xe2\x94[\x82\x83]|\|)")
 _CORNER = b"\xe2\x95\xad"
 
 

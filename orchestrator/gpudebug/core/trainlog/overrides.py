@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.text.values import same_value
 
 # `Overriding: eval_interval = 500`, `override lr: 0.1 -> 0.01`, `Overriding batch_size from 8 to 16`
-_WORD = re.compile(r"\bover(?:rid(?:e|es|ing|den)|writ(?:e|es|ing|ten))\b", re.I)
-_WHAT = re.compile(
+_WORD = regex(r"\bover(?:rid(?:e|es|ing|den)|writ(?:e|es|ing|ten))\b", re.I)
+_WHAT = regex(
     r"(?:[\s:(\[-]*(?:the|cli|command.line|config\w*|yaml|options?|arg\w*|settings?|params?|parameters?|"
     r"hyper\w*|values?|keys?|[\w./-]+\.(?:ya?ml|json|toml|py)|defaults?|fields?|with|of|from|for|in)\b(?!\s*=)[)\]]?)*[\s:`'\"-]*",
     re.I,
@@ -20,37 +21,35 @@ _NAME = r"(?P<name>[A-Za-z_][\w./-]*)(?![\w.])[`'\"]?"
 _OLD = r"(?:\"[^\"]*\"|'[^']*'|\[[^\]]*\]|[^\s,;()]+)"
 _VALUE = rf"(?P<value>{_OLD})"
 _ARROW = r"(?:->|=>|→)"
-_CHANGED = re.compile(
+_CHANGED = regex(
     rf"{_NAME}(?:(?:\s*[(:=]\s*|\s+(?:from|was)\s+){_OLD}\s*(?:{_ARROW}|\b(?:to|with)\b)|\s+{_OLD}\s+{_ARROW})\s*"
     rf"(?:\w+=)?{_VALUE}\)?\s*(?:#.*)?",
     re.I,
 )
-_SET = re.compile(
+_SET = regex(
     rf"{_NAME}(?:\s*[=:]\s*|\s*{_ARROW}\s*|\s+(?:to|with)\s+(?:(?:the\s+)?(?:command.?line|cli)\b[\s\w]*[:=]\s*)?)(?:\w+=)?"
     rf"{_VALUE}\s*(?:#.*)?",
     re.I,
 )
 # `batch_size: 16 (overridden)`, `lr = 0.1  # from the command line`
-_NOTED = re.compile(
+_NOTED = regex(
     r".{0,80}(?:overrid(?:e|den)|(?:from|by|set on)\s+(?:the\s+)?(?:command.?line|cli)\b).{0,40}", re.I
 )
-_BEHIND = re.compile(
+_BEHIND = regex(
     rf"(?:.*?\s)?{_NAME}\s*[:=]\s*(?:{_OLD}\s*(?:{_ARROW}|\bto\b)\s*)?{_VALUE}\s*(?:#|\(|\[|--?\s)(?P<note>.*)",
     re.I,
 )
 # What a program says that it does not take over; and that something else than the command line decided.
-_REFUSED = re.compile(
+_REFUSED = regex(
     r"\b(?:unknown|unused|un-?recogni[sz]ed|ignor(?:e[sd]?|ing)|unexpected|invalid|unsupported|extra|stale"
     r"|not|cannot|can't|fail(?:s|ed|ing)?|refus(?:e[sd]?|ing)|skipp?(?:ed|ing|s)?|dropp(?:ed|ing))\b",
     re.I,
 )
-_BY_OTHERS = re.compile(r"\bby\b(?!.{0,12}\b(?:command.?line|cli|flags?|arg\w*|user|option)s?\b)", re.I)
-_HEADER = re.compile(r".*\boverrid(?:e|es|ing)\b.*\bwith\b.*:\s*", re.I)
-_PAIR = re.compile(
-    r"['\"]?(?:--|\+{1,2})?([A-Za-z_][\w./@-]*)=(\"[^\"]*\"|'[^']*'|\[[^\]]*\]|[^\s,'\"\]]*)['\"]?"
-)
-_BETWEEN = re.compile(r"[\s,\[\](){};]*")
-_LIST = re.compile(r"(?:.*\.)?(?:\w+_)?overrides?(?:\.task|\.hydra)?", re.I)
+_BY_OTHERS = regex(r"\bby\b(?!.{0,12}\b(?:command.?line|cli|flags?|arg\w*|user|option)s?\b)", re.I)
+_HEADER = regex(r".*\boverrid(?:e|es|ing)\b.*\bwith\b.*:\s*", re.I)
+_PAIR = regex(r"['\"]?(?:--|\+{1,2})?([A-Za-z_][\w./@-]*)=(\"[^\"]*\"|'[^']*'|\[[^\]]*\]|[^\s,'\"\]]*)['\"]?")
+_BETWEEN = regex(r"[\s,\[\](){};]*")
+_LIST = regex(r"(?:.*\.)?(?:\w+_)?overrides?(?:\.task|\.hydra)?", re.I)
 
 
 def of_line(line: str) -> list[tuple[str, str]]:
@@ -117,7 +116,7 @@ def _several(text: str) -> list[tuple[str, str]]:
     return [(match[1], _plain(match[2])) for match in found]
 
 
-_RANK = re.compile(r"(?:\w*[._])?(?:local_|global_|node_)?rank|proc(?:ess)?_(?:id|index)", re.I)
+_RANK = regex(r"(?:\w*[._])?(?:local_|global_|node_)?rank|proc(?:ess)?_(?:id|index)", re.I)
 # A configuration that is printed again shares at least this of the smaller one's names.
 _REPRINTED = 0.5
 

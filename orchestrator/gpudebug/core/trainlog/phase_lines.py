@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.trainlog.names import phase_of, words
 from gpudebug.core.words import PHASE
 
@@ -14,7 +15,7 @@ MOST_STRETCHES = 512
 _WHAT = rb"(?:phase|stage)"
 _NAME = rb"(?P<name>[A-Za-z](?:[\w-]{0,38}\w)?)"
 # `phase=ppo`, `"stage": "ppo"`, `| phase | ppo |`, `=== Phase: PPO ===`
-_GIVEN = re.compile(
+_GIVEN = regex(
     rb"(?<![a-z])"
     + _WHAT
     + rb"['\"]?\s*[:=|]\s*['\"]?"
@@ -24,7 +25,7 @@ _GIVEN = re.compile(
     re.I,
 )
 # `Starting the PPO phase`, `switching to ppo stage`
-_BEGINS = re.compile(
+_BEGINS = regex(
     rb"\b(?:start|begin|enter|switch|mov)\w*\s+(?:(?:in)?to\s+)?(?:the\s+)?"
     + _NAME
     + rb"\s+"
@@ -33,8 +34,8 @@ _BEGINS = re.compile(
     re.I,
 )
 # A line of its own: `--- PPO phase ---`
-_TITLE = re.compile(rb"^\W*" + _NAME + rb"\s+" + _WHAT + rb"\W*$", re.I)
-_NUMBERED = re.compile(
+_TITLE = regex(rb"^\W*" + _NAME + rb"\s+" + _WHAT + rb"\W*$", re.I)
+_NUMBERED = regex(
     rb"(?<![a-z])(?P<what>stage|phase|curriculum(?:[ _](?:level|step|stage))?)['\"]?[ _]?[:=#|]?[ _]?"
     rb"(?P<at>\d{1,2})\b(?!\.\d|%|\s*(?:[mu]?s|min|sec\w*)\b)",
     re.I,

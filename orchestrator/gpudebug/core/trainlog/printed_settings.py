@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpudebug.core.errors import ConfigError
+from gpudebug.core.lazy import regex
 from gpudebug.core.redaction.redact import Redactor, secret_pair
 from gpudebug.core.text.json_lines import parse
 from gpudebug.core.trainlog import overrides
@@ -33,39 +34,39 @@ _ATTEMPTS = 100
 
 # A call whose name says that it holds a configuration: the text of a module has such calls by the hundred.
 _HOLDER = r"[\w.]{0,40}(?:namespace|arg|conf|cfg|option|setting|param)\w{0,40}"
-_START = re.compile(
+_START = regex(
     rf"(?:\b{_HOLDER}\(\s*(?=[A-Za-z_]\w*\s*=))|OrderedDict\((?=\[\()|\{{\s*(?=[\"'][\w./-]+[\"']\s*:)", re.I
 )
 _KEYS = {
-    ")": re.compile(r"([A-Za-z_]\w*)\s*=(?!=)"),
-    "}": re.compile(r"(?:\"([^\"\n]*)\"|'([^'\n]*)'|([^\s:,{}\[\]()\"']+))\s*:"),
+    ")": regex(r"([A-Za-z_]\w*)\s*=(?!=)"),
+    "}": regex(r"(?:\"([^\"\n]*)\"|'([^'\n]*)'|([^\s:,{}\[\]()\"']+))\s*:"),
 }
-_CALL = re.compile(r"[A-Za-z_][\w.]*\(")
-_STRING = re.compile(r"[rbuf]?\"((?:[^\"\\]|\\.)*)\"|[rbuf]?'((?:[^'\\]|\\.)*)'")
-_ATOM = re.compile(r"[^,()\[\]{}\"'\n]*")
-_ENUM = re.compile(r"<[\w.]+:\s*['\"]?([^'\">]*)['\"]?>")
-_SPACE = re.compile(r"\s*")
+_CALL = regex(r"[A-Za-z_][\w.]*\(")
+_STRING = regex(r"[rbuf]?\"((?:[^\"\\]|\\.)*)\"|[rbuf]?'((?:[^'\\]|\\.)*)'")
+_ATOM = regex(r"[^,()\[\]{}\"'\n]*")
+_ENUM = regex(r"<[\w.]+:\s*['\"]?([^'\">]*)['\"]?>")
+_SPACE = regex(r"\s*")
 
 # A line of a configuration, behind what a logger may write in front. One value without blanks, or quoted, and
 # what a line of Python or YAML notes behind it.
-_LINE = re.compile(
+_LINE = regex(
     r"(?:.*\b(?:INFO|DEBUG)\b[\]:\s|-]*(?:\[[\w.]+:\d+:\w+\] |[\w.]+:[\w.<>]+:\d+ - )?"
     r"|[IWD]\d{4} [\d:.]+ +\d+ [\w./-]+:\d+\] )?(?:[Cc]onfig \w+ )?"
     r"(?P<indent>[\s|>*│├└─]*)(?P<item>-\s+)?['\"]?(?P<name>[A-Za-z_+][\w./+-]*)\s*(?::|=|\.{2,})\s*"
     r"(?P<value>[^\s\"'#][^\s,]*|\"[^\"]*\"|'[^']*'|\[[^\]]*\])?['\"]?\s*(?:\s#.*)?"
 )
-_SECTION = re.compile(r"(?P<indent>[\s│]*[├└]──\s+)(?P<name>[A-Za-z_][\w.]*)\s*")
-_NOTE = re.compile(r"\s*(?:#.*)?")
+_SECTION = regex(r"(?P<indent>[\s│]*[├└]──\s+)(?P<name>[A-Za-z_][\w.]*)\s*")
+_NOTE = regex(r"\s*(?:#.*)?")
 # Enough `name=value` beside each other to be no metrics.
-_ROW = re.compile(r"[A-Za-z_][\w.]*=[^,=]{0,200}(?:, [A-Za-z_][\w.]*=[^=]{0,200}){5}")
-_COLOUR = re.compile(r"\x1b\[[\d;]*m")
-_DEFAULTS = re.compile(r"\bdefaults?\b", re.I)
+_ROW = regex(r"[A-Za-z_][\w.]*=[^,=]{0,200}(?:, [A-Za-z_][\w.]*=[^=]{0,200}){5}")
+_COLOUR = regex(r"\x1b\[[\d;]*m")
+_DEFAULTS = regex(r"\bdefaults?\b", re.I)
 _MARK = "\0"
 # The source that a traceback quotes is no configuration.
 _TRACEBACK = "Traceback (most recent call last)"
 # Where training begins, metrics look like a configuration: a loss with a number, and another number.
-_LOSS = re.compile(r"loss[\"']?\s{0,8}[:=]?\s{0,8}[-+]?\d", re.I)
-_NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d.]*(?:e[-+]?\d+)?\b", re.I)
+_LOSS = regex(r"loss[\"']?\s{0,8}[:=]?\s{0,8}[-+]?\d", re.I)
+_NUMBER = regex(r"(?<![\w.])[-+]?\d[\d.]*(?:e[-+]?\d+)?\b", re.I)
 
 
 def printed_settings(text: str) -> Settings:

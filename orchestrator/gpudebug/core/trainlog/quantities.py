@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.trainlog.names import LONGEST_NAME, phase_of, words
 from gpudebug.core.trainlog.origin import NO_RANKS, RankPlaces, find_ranks
 from gpudebug.core.trainlog.shape import COARSE, label_of, next_phase, tokens_of, without_marks
@@ -43,7 +44,7 @@ _REWARD_FILLER = _REWARD | word_set(
 )
 _PER_SECOND = word_set("s sec secs second seconds")
 _DEVICES = word_set("gpu gpus device devices rank chip")
-_SLASH = re.compile(r"/(?=(?:s|secs?|seconds?)\b)", re.I)
+_SLASH = regex(r"/(?=(?:s|secs?|seconds?)\b)", re.I)
 _RATE_FILLER = (
     _COUNT_FILLER
     | _PER_SECOND
@@ -141,18 +142,18 @@ def _reward(bag: frozenset[str], phase: str) -> Quantity | None:
     return Quantity("reward", "", 0 if mean else 1, phase)
 
 
-_OF_WORK = re.compile(
+_OF_WORK = regex(
     r"rew|return|EpRet|interact|\btok|tokens|[sS][pP][sS]\b|samples|examples|[wt]ps\b|fps|frames|steps|timestep",
     re.I,
 )
 _LOWER = ("m", "b", "t")
 """Of counts and rates, as PufferLib's dashboard shortens them: millions, and more."""
-_WORK_UNIT = re.compile(
+_WORK_UNIT = regex(
     r" ?((?:env[ _]?)?(?:tok|token|frame|timestep|step)s?/s(?:ec(?:ond)?)?|([kMG]?)sps)\b(?!['\"]?\s*[:=])",
     re.I,
 )
-_NEXT_VALUE = re.compile(r" +[-+.]?0")
-_INDEX = re.compile(r"\[\(0+, '?[-+]?[0.]+")
+_NEXT_VALUE = regex(r" +[-+.]?0")
+_INDEX = regex(r"\[\(0+, '?[-+]?[0.]+")
 """Of a list by policy, `[(0, '1.5')]`: the first number says whose the second is."""
 
 

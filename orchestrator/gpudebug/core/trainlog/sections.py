@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.trainlog.names import TRAINING, words
 
 TRAIN, EVALUATION, REPORTED = "train", "val", "reported"
@@ -13,18 +14,18 @@ LONGEST = 160
 MOST_WORDS = 6
 """An announcement is short: longer lines are prose."""
 
-_LOGGER = re.compile(r".*\b(?:INFO|DEBUG|NOTICE)\b[\]:|\s-]*")
-_EVALUATION = re.compile(r"\b(?:eval(?:uat(?:ion|ing|e))?|validat(?:ion|ing|e)|testing)\b", re.I)
-_TRAINING = re.compile(r"\b(?:train(?:ing)?|resum(?:e|ing))\b", re.I)
-_REPORTED = re.compile(
+_LOGGER = regex(r".*\b(?:INFO|DEBUG|NOTICE)\b[\]:|\s-]*")
+_EVALUATION = regex(r"\b(?:eval(?:uat(?:ion|ing|e))?|validat(?:ion|ing|e)|testing)\b", re.I)
+_TRAINING = regex(r"\b(?:train(?:ing)?|resum(?:e|ing))\b", re.I)
+_REPORTED = regex(
     r"\breport(?:ing|s|ed)?\b.{0,40}\bon (?:the )?(?:validation|valid|val|dev|test|evaluation|eval)\b", re.I
 )
-_SETTINGS = re.compile(
+_SETTINGS = regex(
     r"\b(?:hyper|param|config|arg|setting|dataset|loader|option|batch|metric|interval|strategy)\w*|\bevery\b",
     re.I,
 )
-_OVER = re.compile(r"\b(?:done|finished|completed?|ends?|ended|took|samples|skipp\w+)\b", re.I)
-_VALUE = re.compile(r"[:=]\s*['\"]?[\w.+-]|0\.0")
+_OVER = regex(r"\b(?:done|finished|completed?|ends?|ended|took|samples|skipp\w+)\b", re.I)
+_VALUE = regex(r"[:=]\s*['\"]?[\w.+-]|0\.0")
 
 
 def announced(text: str) -> str:

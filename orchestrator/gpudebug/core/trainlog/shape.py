@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.trainlog.bars import COUNTS, Bar, take_bars
 from gpudebug.core.trainlog.losses import UnnamedPlace, find_unnamed
 from gpudebug.core.trainlog.names import (
@@ -28,32 +29,32 @@ from gpudebug.core.trainlog.text import NUMBER, Span
 LONGEST_UNIT = 5
 """Longer words right after a number are other text that was printed there, as after a bar."""
 
-_STAMP = re.compile(
+_STAMP = regex(
     r"(?P<date>0000[-/.]00[-/.]00|00/00/0000|00[-/]00)[T _]00:00:00(?:[.,]0+)?(?:Z|[+-]00:?00)?"
     r"|[IWEF]0000 00:00:00\.0+ +0+|0+:00:00(?:[.,]0+)?|0000-00-00"
 )
-_PLACE = re.compile(r"(?<![\w./-])[\w./-]{1,160}\.(?:py|cc|cpp|cu|c|h|hpp|rs|go):0+")
-_HAS_PLACE = re.compile(r"\.(?:py|cc|cpp|cu|c|h|hpp|rs|go):0")
-_VERSION = re.compile(r"0x[0a-f]{4,}|(?<![\w.])0+(?:\.0+){2,}\w*")
-_HAS_VERSION = re.compile(r"0x0|0\.0+\.0")
-_RATIO_GAP = re.compile(r" ?/ *$| of $")
-_WRAPPED = re.compile(r"(?:[\w.]{0,20}(?:tensor|array|Array|float0*|scalar))\(\[*$")
-_PARENS = re.compile(r" ?\(([A-Za-z_ /.-]{1,20})\)")
-_DELIMITER = re.compile(r"[|,;{}\[\]()~\t]|:(?!:)|\s{2,}|\s-+\s|^-+\s|=>|\s\*+\s|\.\s(?=[A-Z])")
-_TWIN = re.compile(r"([A-Za-z_]{1,40}) \(([A-Za-z_]{1,40})\): $")
-_PARENT = re.compile(r"([A-Za-z_]{1,40})\[([A-Za-z_]{1,40})$")
-_NOTE = re.compile(r" ?[\[(](?:0+ ?[-:,] ?0+|(?:mean|avg|average|last|over)\b[^\[\]()]{0,40})[\])](?= ?[:=])")
-_RANGE = re.compile(r"(?<=[\[(])0+-(?=0+[\])])")
+_PLACE = regex(r"(?<![\w./-])[\w./-]{1,160}\.(?:py|cc|cpp|cu|c|h|hpp|rs|go):0+")
+_HAS_PLACE = regex(r"\.(?:py|cc|cpp|cu|c|h|hpp|rs|go):0")
+_VERSION = regex(r"0x[0a-f]{4,}|(?<![\w.])0+(?:\.0+){2,}\w*")
+_HAS_VERSION = regex(r"0x0|0\.0+\.0")
+_RATIO_GAP = regex(r" ?/ *$| of $")
+_WRAPPED = regex(r"(?:[\w.]{0,20}(?:tensor|array|Array|float0*|scalar))\(\[*$")
+_PARENS = regex(r" ?\(([A-Za-z_ /.-]{1,20})\)")
+_DELIMITER = regex(r"[|,;{}\[\]()~\t]|:(?!:)|\s{2,}|\s-+\s|^-+\s|=>|\s\*+\s|\.\s(?=[A-Z])")
+_TWIN = regex(r"([A-Za-z_]{1,40}) \(([A-Za-z_]{1,40})\): $")
+_PARENT = regex(r"([A-Za-z_]{1,40})\[([A-Za-z_]{1,40})$")
+_NOTE = regex(r" ?[\[(](?:0+ ?[-:,] ?0+|(?:mean|avg|average|last|over)\b[^\[\]()]{0,40})[\])](?= ?[:=])")
+_RANGE = regex(r"(?<=[\[(])0+-(?=0+[\])])")
 """What a range of batches begins with: its end is how far they came."""
-_PAIR = re.compile(r"\W{0,3}[\[(] *(?P<epoch>0+), *(?P<step>0+) *[\])].*(?:loss|Loss)")
-_LIST = re.compile(r"[+-]?[0nN.][\w.+-]*(?:,? +[+-]?[0nN.][\w.+-]*)+(?=\])")
-_SPLIT = re.compile(r"['\"](?:mode|split|phase|stage|subset)['\"]: *['\"]([A-Za-z_]{1,20})['\"]")
-_SUMMARY = re.compile(
+_PAIR = regex(r"\W{0,3}[\[(] *(?P<epoch>0+), *(?P<step>0+) *[\])].*(?:loss|Loss)")
+_LIST = regex(r"[+-]?[0nN.][\w.+-]*(?:,? +[+-]?[0nN.][\w.+-]*)+(?=\])")
+_SPLIT = regex(r"['\"](?:mode|split|phase|stage|subset)['\"]: *['\"]([A-Za-z_]{1,20})['\"]")
+_SUMMARY = regex(
     r"[^0]{0,60}?\b(?:[Bb]est|[Ll]owest) (?:model|epoch|checkpoint|iteration|step|result)s?\b(?! saved)"
 )
-_DECIMAL = re.compile(r" +[+-]?0+\.0+")
-_UNIT_BEFORE = re.compile(r"^[a-z]{1,12}/s(?:ec)? +")
-_LETTERS = re.compile(r"[A-Za-z]")
+_DECIMAL = regex(r" +[+-]?0+\.0+")
+_UNIT_BEFORE = regex(r"^[a-z]{1,12}/s(?:ec)? +")
+_LETTERS = regex(r"[A-Za-z]")
 _SEPARATORS = " \t=:<>~\"'`([{#"
 _TIME_UNITS = {
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
@@ -63,16 +64,16 @@ _TIME_UNITS = {
     "m": 60.0,
     "h": 3600.0,
 }
-_PER_STEP_UNIT = re.compile(r"(ms|us|s|secs?|seconds?)/(?:it|iter|iteration|step|batch)$")
-_RATE_UNIT = re.compile(r"(?:it|its|iters?|iterations?|steps?|batch|batches)/s(?:ec|econd)?$")
+_PER_STEP_UNIT = regex(r"(ms|us|s|secs?|seconds?)/(?:it|iter|iteration|step|batch)$")
+_RATE_UNIT = regex(r"(?:it|its|iters?|iterations?|steps?|batch|batches)/s(?:ec|econd)?$")
 _PHASES = TRAINING | VALIDATION | {"training"}
 
-_HEAD = re.compile(
+_HEAD = regex(
     r"oss|error| total |rmse|mae\b|mse\b"
     r"|^\W{0,2}(?:step|epoch|iter|batch|round|update|frame|episode)\w*[,\t]",
     re.I,
 )
-_INTEREST = re.compile(
+_INTEREST = regex(
     r"loss|nll|xent|mse\b|rmse|mae\b|l0\b|learn|ppl|perplexity|error|deviance|elbo|bp[bc]\b|cost|objective"
     r"|entropy|tr?e?l:|step|iter|epoch|update|batch|round|it/s|frames|0 ?/ *0|time|data|fps",
     re.I,

@@ -6,9 +6,10 @@ one redraw of a progress bar is one segment, as is one line.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from math import inf, nan
+
+from gpudebug.core.lazy import regex
 
 Span = tuple[int, int]
 
@@ -20,22 +21,20 @@ SCAN_HALF = 2048
 """Of a segment longer than twice this only the two ends are read."""
 
 _ESCAPE_LIMIT = 16
-_SEPARATOR = re.compile(rb"[\r\n]|\x08+|\x1b\[[0-9;]{0,8}[A-HJf]|\x1b\[2K")
-_CONTROL = re.compile(
-    rb"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|[@-Z\\-_])|\x1b"
-)
-_COPIED = re.compile(
+_SEPARATOR = regex(rb"[\r\n]|\x08+|\x1b\[[0-9;]{0,8}[A-HJf]|\x1b\[2K")
+_CONTROL = regex(rb"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|[@-Z\\-_])|\x1b")
+_COPIED = regex(
     rb"(?:\^\[|\\x1[bB]|\\0?33|\\e|\xe2\x90\x9b)?\[(?:0|[1-4]|7|22|24|[34]9|[34][0-7]|9[0-7]"
     rb"|[34]8;5;\d{1,3}|[34]8;2(?:;\d{1,3}){3})(?:;\d{1,2}){0,3}m(?! ?\d+ ?[smh]\b)"
 )
 """A colour that lost its escape character, or that a pager wrote out: `[31mstep: 5`."""
 
-_LIKE_COLOUR = re.compile(rb"\[[\d;]{1,30}m")
+_LIKE_COLOUR = regex(rb"\[[\d;]{1,30}m")
 _DROPPED = bytes([*range(0x09), *range(0x0A, 0x20), *range(0x7F, 0x100)])
 _ZEROED = bytes(0x30 if 0x31 <= b <= 0x39 else b for b in range(256))
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
+_UNPRINTABLE = regex(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
 
-NUMBER = re.compile(
+NUMBER = regex(
     r"(?<![\w@.])(?P<value>[+-]?(?:0{1,3}(?:,000)+(?!0)(?:\.0+)?|0+(?:\.0*)?|\.0+)(?:[eE][+-]?0+)?(?!\.?0|,000)"
     r"|[+-]?(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)(?:\.0)?(?![A-Za-z]))"
     r"(?P<unit>%|/s\b|[A-Za-z]+(?:/[A-Za-z]+)*|"
@@ -191,8 +190,8 @@ def clock(text: bytes) -> float:
     return seconds
 
 
-_TIME = re.compile(r"(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?")
-_FULL = re.compile(r"(\d{4})[-/.](\d\d)[-/.](\d\d)|(\d\d)/(\d\d)/(\d{4})|(\d\d)[-/](\d\d)")
+_TIME = regex(r"(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?")
+_FULL = regex(r"(\d{4})[-/.](\d\d)[-/.](\d\d)|(\d\d)/(\d\d)/(\d{4})|(\d\d)[-/](\d\d)")
 DAY = 86400.0
 
 

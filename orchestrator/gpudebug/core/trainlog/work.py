@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import NamedTuple
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.trainlog.names import VALIDATION, words
 from gpudebug.core.trainlog.origin import rank_of
 from gpudebug.core.trainlog.quantities import LoggedQuantity, Quantity, QuantityLine
@@ -23,7 +23,7 @@ AGAIN = 0.5
 THE_STEPS = "the log's steps"
 """What rewards are over where the log counts no work of an environment."""
 
-_GROUP_ROW = re.compile(rb"\|\s*([A-Za-z_]\w*)/\s*\|\s*\|\s*$")
+_GROUP_ROW = regex(rb"\|\s*([A-Za-z_]\w*)/\s*\|\s*\|\s*$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from math import isfinite
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.trainlog.logger_files import WrittenScalars
 from gpudebug.core.trainlog.names import classify
 from gpudebug.core.trainlog.quantities import quantity
@@ -17,8 +18,8 @@ from gpudebug.core.words import WorkName
 
 MAX_ROWS = 200_000
 MAX_LISTS = 16
-_NEXT = re.compile(r"[\s,]*")
-_LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n)|([^\r\n]+)\Z")
+_NEXT = regex(r"[\s,]*")
+_LINE = regex(r"([^\r\n]*)(?:\r\n|\r|\n)|([^\r\n]+)\Z")
 
 
 def head_of_csv(data: bytes) -> bytes:
@@ -89,11 +90,11 @@ def read_jsonl(text: str) -> WrittenScalars:
     return found
 
 
-_LIST = re.compile(r"\[\s*\{")
+_LIST = regex(r"\[\s*\{")
 _TRACED = {"ph", "ts", "traceEvents"}
 _EVENT = {"iter", "metric", "variant", "value"}
 _HEAD = 64 << 10
-_COLUMN = re.compile(r"\"[\w./ -]{0,60}loss[\w./ -]{0,60}\"\s*:\s*(?:\[\s*)?(?:[-\d]|NaN|Inf|null)", re.I)
+_COLUMN = regex(r"\"[\w./ -]{0,60}loss[\w./ -]{0,60}\"\s*:\s*(?:\[\s*)?(?:[-\d]|NaN|Inf|null)", re.I)
 """A loss, or a list of losses."""
 _CLOCKS = ("elapsed_time", "time_elapsed", "_runtime")
 

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.command import command_line
 from gpudebug.core.command.synonyms import Synonyms, names_of
+from gpudebug.core.lazy import regex
 
-_LENGTH = re.compile(
+_LENGTH = regex(
     r"(?:\w+_)?(?:seq|sequence|context|clip)_?(?:len(?:gth)?|size)|(?:model_)?max_(?:\w+_)?len(?:gth)?"
     r"|block_size|context_window|n_?ctx"
 )
 _SIZE = "size|side|res|resolution|height|width|dim"
-_OF_INPUT = re.compile(
+_OF_INPUT = regex(
     rf"(?:(?:train|input|model|random|center)_)?(?:image|img|picture|frame|crop|resize|input)_?(?:{_SIZE})"
     r"|imgsz|img_?sz|crop|resize|resolution"
     r"|(?:n_|num_)?(?:(?:image_|img_|clip_|video_)?frames|obs_steps|frame_stack|views|crops)(?:_per_\w+)?"
 )
 _SPAN = r"(?:s|secs?|seconds|ms|duration|dur|span)"
 # As many frames of a shorter clip: equal tensors, equal work, and less of the world in them.
-_OF_CONTENT = re.compile(
+_OF_CONTENT = regex(
     rf"(?:(?:train|input|max|min|target)_)*(?:clip|video|audio|wav|segment|window|excerpt|crop|utterance)s?_?{_SPAN}"
     rf"|(?:(?:train|max|min|target)_)*duration(?:_{_SPAN})?"
 )
-_OF_MODEL = re.compile(
+_OF_MODEL = regex(
     r"(?:\w+_)?(?:hidden|embed|embedding|intermediate|feedforward|ffn?|mlp|latent)_?(?:size|dim|width|channels)"
     r"|d_model|dim_model|dim_feedforward|n_embd|hidden"
     r"|(?:n_?|num_)(?:\w+_)?(?:layers?|blocks)|layers"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpudebug.core.change.intervention import Intervention, SingleChange
 from gpudebug.core.command import command_line, loader_settings
 from gpudebug.core.command.synonyms import Synonyms, long_name, names_of
+from gpudebug.core.lazy import regex
 from gpudebug.core.records import LoadedFiles, RankEvidence
 from gpudebug.core.redaction.redact import REDACTED
 from gpudebug.core.text.values import finite_number, same_value
@@ -47,10 +47,10 @@ class ShownConfiguration:
 # Too short to tell one option of a program from another.
 _SHORTEST_NAME = 2
 _NAMED = 3
-_NEGATED = re.compile(r"no[-_]")
+_NEGATED = regex(r"no[-_]")
 # `--config.lr` of ml_collections, `data.init_args.batch_size` of Lightning.
-_WRAPPING = re.compile(r"^(?:config|cfg)\.|(?<=\.)init_args\.")
-_DIGIT = re.compile(r"\d")
+_WRAPPING = regex(r"^(?:config|cfg)\.|(?<=\.)init_args\.")
+_DIGIT = regex(r"\d")
 
 
 def effect_of(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.records import Evidence, LossEvidence
 from gpudebug.core.words import Outcome, Trend
 
@@ -28,7 +29,7 @@ FEWEST_LOSSES = 10
 FEWEST_COUNTS = 2
 _LONGEST = 80
 # What is only loaded may be pretrained weights, or the best ones at the end.
-_SAYS_SO = re.compile(r"\bresum|\bcontinu|auto-?resum", re.I)
+_SAYS_SO = regex(r"\bresum|\bcontinu|auto-?resum", re.I)
 
 
 class CountedWork(NamedTuple):

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 import yaml
 
 from gpudebug.core.errors import ConfigError, GpudebugError
+from gpudebug.core.lazy import regex
 
 LARGEST_BYTES = 2**20
 DEEPEST = 12
@@ -23,7 +24,7 @@ DEEPEST = 12
 # A shorter part of a name begins too many others.
 _TELLING = 4
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_NUMBER = re.compile(
+_NUMBER = regex(
     r"[-+]?(?:([0-9]{1,18})|(?:[0-9]{1,18}\.?[0-9]{0,18}|\.[0-9]{1,18})(?:[eE][-+]?[0-9]{1,3})?)", re.ASCII
 )
 _WORDS: dict[str, object] = {

@@ -12,6 +12,7 @@ from difflib import SequenceMatcher
 from pathlib import PurePosixPath
 
 from gpudebug.core.change.patches.hunks import Hunk, Patch, PatchedFile, read
+from gpudebug.core.lazy import regex
 from gpudebug.core.text.values import short_digest
 
 # Above this only what a file's change begins and ends with is matched, for that takes quadratic time.
@@ -169,7 +170,7 @@ def _end_of_string(line: bytes, position: int, quote: bytes) -> int:
 
 
 _SUFFIXES = frozenset({".yaml", ".yml", ".json", ".toml", ".ini", ".cfg"})
-_KEY = re.compile(rb"""\s*(?:-\s+)?["']?(?P<name>[A-Za-z_][\w.-]*)["']?\s*[:=]""")
+_KEY = regex(rb"""\s*(?:-\s+)?["']?(?P<name>[A-Za-z_][\w.-]*)["']?\s*[:=]""")
 
 
 def settings_of(patch: Patch) -> tuple[str, ...] | None:
@@ -210,8 +211,8 @@ _COUNTED = r"""
     | (?:\b|_)(?:sleep|spin)\w*
     | \b(?:perf_counter|monotonic|process_time|thread_time)(?:_ns)?\b | \btime\.time
 """
-_TOUCHES = re.compile(_PRINTED + _COUNTED, re.VERBOSE | re.IGNORECASE)
-_PRINTS = re.compile(_PRINTED + r"| loss", re.VERBOSE | re.IGNORECASE)
+_TOUCHES = regex(_PRINTED + _COUNTED, re.VERBOSE | re.IGNORECASE)
+_PRINTS = regex(_PRINTED + r"| loss", re.VERBOSE | re.IGNORECASE)
 
 
 def touches_count(patch: Patch) -> str | None:

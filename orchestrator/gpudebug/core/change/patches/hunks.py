@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gpudebug.core.errors import InterventionError
+from gpudebug.core.lazy import regex
 
 LARGEST = 5 * 2**20
 
-_HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_QUOTED = re.compile(rb'\\([abfnrtv"\\]|[0-7]{1,3})')
+_HUNK = regex(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_QUOTED = regex(rb'\\([abfnrtv"\\]|[0-7]{1,3})')
 _ESCAPES = dict(zip(b'abfnrtv"\\', b'\a\b\f\n\r\t\v"\\', strict=True))
 _WRITE = "write it with git diff"
 

@@ -17,9 +17,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-_LINE = re.compile(r"(?P<stack>.*) (?P<count>[0-9]{1,12})")
-_THREAD = re.compile(r"thread \((?P<id>[^()]{1,40})\)(: (?P<name>.*))?", re.DOTALL)
-_FRAME = re.compile(r"(?P<name>.*?) \((?P<file>.*?)(:(?P<line>[0-9]{1,7}))?\)")
+from gpudebug.core.lazy import regex
+
+_LINE = regex(r"(?P<stack>.*) (?P<count>[0-9]{1,12})")
+_THREAD = regex(r"thread \((?P<id>[^()]{1,40})\)(: (?P<name>.*))?", re.DOTALL)
+_FRAME = regex(r"(?P<name>.*?) \((?P<file>.*?)(:(?P<line>[0-9]{1,7}))?\)")
 _MAIN = "MainThread"
 # Of a stack that recurses without end.
 _DEEPEST = 1000
@@ -98,12 +100,12 @@ TYPED_IN = ("<stdin>", "<string>", "<ipython")
 INNERMOST, OUTERMOST = 40, 5
 LONGEST_NAME = 120
 
-_INNER = re.compile(r"\.<locals>\.<(?:listcomp|setcomp|dictcomp|genexpr)>")
-_PYTHON = re.compile(r"/(?:lib|lib64|Lib)/(?:python|pypy)[\d.]+t?/")
-_INSTALLED = re.compile(r"/(?:site|dist)-packages/([^/]+)")
-_TORCH = re.compile(r"/(?:site|dist)-packages/torch/(.+)$")
-_TORCH_SOURCE = re.compile(r"^(?!.*-packages/).*/torch/((?:nn|optim|autograd|utils/data)/.+|_tensor\.py)$")
-_PROGRAM = re.compile(r"/bin/[^/.]+$")
+_INNER = regex(r"\.<locals>\.<(?:listcomp|setcomp|dictcomp|genexpr)>")
+_PYTHON = regex(r"/(?:lib|lib64|Lib)/(?:python|pypy)[\d.]+t?/")
+_INSTALLED = regex(r"/(?:site|dist)-packages/([^/]+)")
+_TORCH = regex(r"/(?:site|dist)-packages/torch/(.+)$")
+_TORCH_SOURCE = regex(r"^(?!.*-packages/).*/torch/((?:nn|optim|autograd|utils/data)/.+|_tensor\.py)$")
+_PROGRAM = regex(r"/bin/[^/.]+$")
 
 
 class FoldedStack(NamedTuple):

@@ -7,11 +7,11 @@ the optimizer as before, and a step of the optimizer takes as many samples.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gpudebug.core.command import batch, command_line
+from gpudebug.core.lazy import regex
 from gpudebug.core.records import Evidence, ProbeEvidence
 from gpudebug.core.words import Outcome
 
@@ -26,9 +26,9 @@ WEIGHTS = "weights"
 # The probe reports so many optimizers and kinds of loaders; of more, some are missing.
 _MOST_OPTIMIZERS, _MOST_LOADERS = 16, 8
 
-_STEPS = re.compile(r"(?:(?:max|num|n|total|train|training)_)*(?:steps|iters|iterations|updates)")
+_STEPS = regex(r"(?:(?:max|num|n|total|train|training)_)*(?:steps|iters|iterations|updates)")
 # Beside the batch: what makes a step of the optimizer another share of what the log counts.
-_LIKE_BATCH = re.compile(
+_LIKE_BATCH = regex(
     r"(?:num_|n_)?(?:envs?|environments|workers_per_env|actors|critics?|minibatches|chunks|processes|gpus"
     r"|devices|nodes|replicas|views|crops)|n_?proc\w*|world_size|\w*(?:seq|sequence|context|block|chunk|clip"
     r"|window)_?(?:len(?:gth)?|size)|max_len(?:gth)?|horizon|rollout\w*|unroll\w*|n_?steps|num_steps"
@@ -36,15 +36,15 @@ _LIKE_BATCH = re.compile(
     r"|drop_last|devices?|pad(?:ding)?|pad_to_\w+|dynamic_padding|group_by_length"
 )
 
-_LENGTH = re.compile(
+_LENGTH = regex(
     r"\w*(?:seq|sequence|context|block|chunk|clip|window)_?(?:len(?:gth)?|size)|max_len(?:gth)?|n_?ctx|chunks"
 )
 
-_SIZES_STEP = re.compile(
+_SIZES_STEP = regex(
     rf"(?:num_|n_)?(?:envs?|environments|actors|gpus|devices|nodes|replicas)|world_size|{_LENGTH.pattern}"
 )
-_ROLLOUT = re.compile(r"n_?steps|num_steps|horizon\w*|rollout\w*|unroll\w*|bptt_horizon|num_minibatches")
-_OF_ENVIRONMENTS = re.compile(
+_ROLLOUT = regex(r"n_?steps|num_steps|horizon\w*|rollout\w*|unroll\w*|bptt_horizon|num_minibatches")
+_OF_ENVIRONMENTS = regex(
     r"(?:num_|n_)?(?:envs|environments)|(?:total_|num_|n_)?(?:timesteps|env_steps|frames)|env(?:_id|_name)?"
 )
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.records.inside import ReadSite
 from gpudebug.core.text.json_lines import parse
 
@@ -27,7 +27,7 @@ MOST_LOSSES = 10_000
 _MOST_KEYS, _MOST_ITEMS, _LONGEST_TEXT, _DEEPEST = 40, 16, 200, 3
 _LARGEST = 2.0**53
 # What is half a character, and no byte of a file's name either: it could not be written again.
-_HALF = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+_HALF = regex("[\ud800-\udc7f\udd00-\udfff]")
 
 
 class ProcessKey(NamedTuple):

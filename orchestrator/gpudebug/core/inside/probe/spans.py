@@ -24,6 +24,7 @@ from gpudebug.core.inside.probe.processes import (
     key_of,
     read_line,
 )
+from gpudebug.core.lazy import regex
 
 # As in `core.samples.window`: warm-up ends at this iteration, or at this share of all, whichever is later.
 WARMUP_STEPS = 10
@@ -264,7 +265,7 @@ def _known(value: object) -> float | None:
     return float(value) if 0 <= value < 2**53 else None
 
 
-NODE_FILE = re.compile(r"probe\.([A-Za-z0-9_.-]{1,64})\.jsonl", re.ASCII)
+NODE_FILE = regex(r"probe\.([A-Za-z0-9_.-]{1,64})\.jsonl", re.ASCII)
 MOST_NODES = 16
 """Other nodes that are joined: `MOST_RANKS` ranks are eight nodes of eight GPUs."""
 CLOCK_WITHIN_S = 0.1

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gpudebug.core.answers.sections import CategoryShare, Section, SectionAdvice, SectionNode
+from gpudebug.core.lazy import regex
 from gpudebug.core.words import Word
 
 
@@ -124,7 +124,7 @@ _HINTS = (
     ),
     (r"backward|optim|update", "try mixed precision, a fused optimizer and fewer, larger steps"),
 )
-_COMPILED = tuple((re.compile(words.replace("<", "(?<![a-z])")), advice) for words, advice in _HINTS)
+_COMPILED = tuple((regex(words.replace("<", "(?<![a-z])")), advice) for words, advice in _HINTS)
 _LONGEST = 200
 
 

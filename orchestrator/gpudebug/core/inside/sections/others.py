@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 from gpudebug.core.answers.sections import PrintedSection, PrintedSections, Section, SectionNode
 from gpudebug.core.inside.sections.cost import Report
+from gpudebug.core.lazy import regex
 
 CATEGORY = "section"
 KEPT = "from a trace: of the calls that it kept"
 _DEEPEST = 100
 _LATEST_US = 1e18
-_RULE = re.compile(r"\s*([=\-_*#])\1{9,}\s*$")
-_ROW = re.compile(
+_RULE = regex(r"\s*([=\-_*#])\1{9,}\s*$")
+_ROW = regex(
     r"(?P<indent>\s*)(?:[-*+\u2022\u00b7]\s+)?(?P<name>\S.{0,200}?):\s+(?P<time>\d{1,9}(?:\.\d{1,9})?)\s*"
     r"(?P<unit>ms|us|\u00b5s|\u03bcs|s)\b"
 )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gpudebug.core.inside.stacks.shares import CodeLine, SampledStack, Taken, in_compiler, pattern, seen
+from gpudebug.core.lazy import regex
 from gpudebug.core.records import Stacks
 
 _TRAINS = ("backward", "optimizer", "forward")
@@ -18,7 +18,7 @@ _HARDLY = 0.02
 """Of a function's time what samples at its edges may put into the wrong phase."""
 _MOSTLY, _PARTLY = 0.5, 0.2
 """Of a function's time; the smaller one where its name says that it evaluates."""
-_CHECKS = re.compile(r"(?:^|/)distributions/\w+\.py:")
+_CHECKS = regex(r"(?:^|/)distributions/\w+\.py:")
 """PyTorch's distributions: they validate what they are given, within a forward."""
 _NEARLY_ALL = 0.9
 

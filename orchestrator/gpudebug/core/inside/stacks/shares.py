@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from gpudebug.core.errors import CatalogueError
+from gpudebug.core.lazy import regex
 from gpudebug.core.records import Stacks
 from gpudebug.core.text.expressions import Unbounded, bounded
 
@@ -94,18 +95,18 @@ def pattern(expression: str) -> CatalogueExpression:
     return CatalogueExpression(expression)
 
 
-_PYTORCH = re.compile(
+_PYTORCH = regex(
     r"^(?:.*/)?(?:torch|nn|modules|optim|autograd|data|_utils|amp|cuda|_dynamo|_inductor|_functorch|parallel"
     r"|distributed|distributions)/\w+\.py:"
 )
 """Files of PyTorch by their last folder; asked of libraries' frames only."""
-_COMPILER = re.compile(r"^(?:.*/)?(?:_src|interpreters|eager|polymorphic_function)/\w+\.py:(?=\S+$)")
+_COMPILER = regex(r"^(?:.*/)?(?:_src|interpreters|eager|polymorphic_function)/\w+\.py:(?=\S+$)")
 """Files of JAX and TensorFlow that trace, lower and compile."""
 _WAITS = frozenset(f"(kernel):{what}" for what in ("sleep", "disk", "page", "socket"))
 _SLEEP = "(kernel):sleep"
 _IMPORTLIB = ("<frozen importlib._bootstrap>:", "<frozen importlib._bootstrap_external>:")
-_SLEEPS = re.compile(r"\bsleep\(")
-_GETS = re.compile(
+_SLEEPS = regex(r"\bsleep\(")
+_GETS = regex(
     r"[:._](?:read|load|fetch|get|pull|download|recv|receive|next|iter|getitems?|open|seek|request|query|retrieve)"
     r"(?:[A-Z_]\w*)?$"
 )

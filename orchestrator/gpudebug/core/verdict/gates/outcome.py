@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from gpudebug.core.lazy import regex
 from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.statistics.loss_curve import Distance, distance, level
 from gpudebug.core.verdict.gates.case import TrialCase
@@ -104,7 +104,7 @@ def _ended_from_outside(e: Evidence) -> bool:
 
 
 # What a program prints of a worker or rank of it that was killed: by the kernel, or at a container's limit.
-_CHILD_KILLED = re.compile(
+_CHILD_KILLED = regex(
     r"killed by signal: Killed|oom[-_]kill|OOM Killer|Out of memory: Kill"
     r"|Signal 9 \(SIGKILL\)|exitcode\s*:? ?-9\b"
 )

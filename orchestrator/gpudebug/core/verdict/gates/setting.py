@@ -11,14 +11,15 @@ from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.change.patches.hunks import Patch
 from gpudebug.core.command import cadence, command_line
 from gpudebug.core.command.synonyms import Synonyms, long_name
+from gpudebug.core.lazy import regex
 from gpudebug.core.records import LearningUnit, WorkUnit
 from gpudebug.core.statistics.metrics import GPU_UTIL
 from gpudebug.core.verdict.took_effect import ChangeEffect
 
 _IN_CODE = {
-    cadence.EVALUATION: re.compile(r"eval|valid|(?<![a-z])(?:val|test)(?![a-z])", re.I),
-    cadence.CHECKPOINT: re.compile(r"sav(?:e|ing)|checkpoint|ckpt|snapshot|state_dict|dump", re.I),
-    cadence.LOG: re.compile(r"log|print|report|wandb|tensorboard|summary|stdout", re.I),
+    cadence.EVALUATION: regex(r"eval|valid|(?<![a-z])(?:val|test)(?![a-z])", re.I),
+    cadence.CHECKPOINT: regex(r"sav(?:e|ing)|checkpoint|ckpt|snapshot|state_dict|dump", re.I),
+    cadence.LOG: regex(r"log|print|report|wandb|tensorboard|summary|stdout", re.I),
 }
 
 
