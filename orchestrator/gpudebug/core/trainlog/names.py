@@ -76,11 +76,10 @@ _STEP = word_set(
 _STRONG_STEP = word_set("step steps update updates gstep")
 _OTHER_COUNT = word_set("timestep timesteps frame frames episode episodes env ts")
 _NOT_A_STEP = word_set(
-    "per every skipped nan accumulation warmup eval save saving logging log freq frequency "
-    "interval time size sec secs second seconds s ms inference tokens examples samples remaining "
-    "loss cost avg mean timing lr decay action obs observation chunk horizon denoising tok flops "
-    "speed fps reward patience checkpoint ckpt until best since from resume resuming stop "
-    "stopping"
+    "per every skipped nan accumulation warmup eval save saving logging log freq frequency interval time "
+    "size sec secs second seconds s ms inference tokens examples samples remaining loss cost avg mean "
+    "timing lr decay action obs observation chunk horizon denoising tok flops speed fps reward patience "
+    "checkpoint ckpt until best since from resume resuming stop stopping"
 )
 _LIMIT = word_set("max total maximum num number target")
 
