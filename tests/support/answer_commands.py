@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from gpudebug.core.answers import next as cycle
-from gpudebug.core.answers.analyze import (
-    FilesAnswer,
-    LogAnswer,
-    SamplesAnswer,
-    TraceAnswer,
-)
+from gpudebug.core.answers.analyze import FilesAnswer, SamplesAnswer, TraceAnswer
 from gpudebug.core.answers.answer import Answer
 from gpudebug.core.answers.catalogue import CatalogueAnswer, CauseAnswer, SignalsAnswer
 from gpudebug.core.answers.compare import CompareAnswer
@@ -21,6 +16,7 @@ from gpudebug.core.answers.hypotheses import (
     ReleaseAnswer,
     ReopenAnswer,
 )
+from gpudebug.core.answers.log import LogAnswer
 from gpudebug.core.answers.sample import SampleAnswer
 from gpudebug.core.answers.sections import SectionsAnswer
 from gpudebug.core.answers.setup import (

@@ -18,7 +18,7 @@ from gpudebug.terminal.sections import ROWS, beside, head, of_run, sections
 
 
 def answer(made: Report, **more: Any) -> SectionsAnswer:
-    return replace(core.analysis(made, "sections.json"), **more)
+    return replace(core.summed_up(made, "sections.json"), **more)
 
 
 # The figures of the table that people know.

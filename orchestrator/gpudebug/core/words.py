@@ -150,3 +150,14 @@ def from_to(option: str, first: int, last: int) -> str:
 def word_set(text: str) -> frozenset[str]:
     """Return the words of a list in one text, as tables of them are written here."""
     return frozenset(text.split())
+
+
+def short(name: str, width: int) -> str:
+    """A name on one line, its middle left out if it is longer: what tells names apart is at their ends."""
+    plain = "".join(c if c.isprintable() else "?" for c in name)
+    if not plain:
+        return "(no name)"
+    if len(plain) <= width:
+        return plain
+    tail = (width - 1) // 2
+    return f"{plain[: width - 1 - tail]}…{plain[-tail:]}"

@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
 from gpudebug.core.answers.analyze import SamplesAnswer
+from gpudebug.core.answers.log import FailureLines
 from gpudebug.core.answers.sample import (
-    FailureLines,
     FigureSpread,
-    LatencyFigures,
     RanksFinding,
     SampleAnswer,
     SampledDevice,
@@ -26,6 +25,7 @@ from gpudebug.core.statistics.across import name, shown, text
 from gpudebug.core.trainlog.endings import remedy
 from gpudebug.core.words import counted, is_stand_in
 from gpudebug.terminal import sections
+from gpudebug.terminal.log import latency
 from gpudebug.terminal.probe import inside, places, trace
 
 FEW = 2
@@ -241,20 +241,6 @@ def _trace(answer: SampleAnswer) -> list[str]:
     if not answer.trace:
         return []
     return trace(answer.trace)
-
-
-def latency(found: LatencyFigures | None) -> list[str]:
-    """Format the latencies that were printed: `latency p50 12.3 ms, p95 15 ms (290 of 300, first 2.4 s)`."""
-    if found is None:
-        return []
-    known = [(name, getattr(found, f"{name}_s")) for name in ("p50", "p95", "p99")]
-    known = [(name, value) for name, value in known if value is not None] or [("mean", found.mean_s)]
-    text = ", ".join(f"{name} {numbers.seconds(value)}" for name, value in known)
-    if found.count is None:
-        return [f"latency {text} (as printed over all)"]
-    printed = found.count + found.warmup
-    count = f"{found.count} of {printed} printed" if found.warmup else f"{printed} printed"
-    return [f"latency {text} ({count}, first {numbers.seconds(found.first_s)})"]
 
 
 def window_text(start_s: float, end_s: float, samples: int) -> str:

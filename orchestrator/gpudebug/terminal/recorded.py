@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
-from gpudebug.core.answers.analyze import RecordedDevice, WholeRecording
+from gpudebug.core.answers.analyze import RecordedDevice, SamplesAnswer, WholeRecording
+from gpudebug.core.statistics import numbers
 from gpudebug.core.words import counted
+from gpudebug.terminal.devices import devices, energy, failure, inside_of
 
 _MOST_DEVICES = 16
 _MOST_GAPS = 3
 _WORDS = {"gpu_util": "utilisation", "mem_used_mb": "memory", "power_w": "power"}
+
+
+def samples(answer: SamplesAnswer) -> str:
+    """Render samples: what each device did in their window, and in all of a recording of others."""
+    window = answer.window
+    span = f"window {window.start_s:.1f} to {window.end_s:.1f} s" if window else f"no window: {answer.reason}"
+    lines = [f"{answer.file}: {_of(answer)}, {span}"]
+    lines += failure(answer.failure) if answer.failure else []
+    if answer.recorded is not None:
+        lines += recording(answer.recorded)
+        lines += ["in the steady window"] if window is not None else []
+    if answer.recorded is None or window is not None:
+        lines += devices(answer.devices, answer.across)
+    rate = answer.throughput.steps_per_s
+    if rate is not None and rate != (answer.probe or {}).get("steps_per_s"):
+        lines.append(f"throughput {numbers.number(rate, 'steps/s')}")
+    lines += [f"note: {note}" for note in answer.notes]
+    return "\n".join([*lines, *energy(answer.joules_per_step), *inside_of(answer)])
+
+
+def _of(answer: SamplesAnswer) -> str:
+    """Describe whose samples they are, and which run of their file: `samples by dcgmi dmon`."""
+    version = answer.recorded.version if answer.recorded else None
+    by = f" by {answer.source}{f' {version}' if version else ''}" if answer.source else ""
+    run = answer.run
+    if run is None:
+        return f"samples{by}"
+    why = f", {run.begins} before it" if run.begins else ""
+    return f"run {run.number} of {run.of}{by} ({run.start_s:.1f} to {run.end_s:.1f} s of the file{why})"
 
 
 def recording(found: WholeRecording) -> list[str]:

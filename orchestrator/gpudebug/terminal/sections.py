@@ -7,9 +7,8 @@ from typing import Any
 
 from gpudebug.core.answers.sections import Check, SectionNode, SectionsAnswer, SectionsComparison, SideSection
 from gpudebug.core.answers.show import SectionRow
-from gpudebug.core.inside.sections.cost import short
 from gpudebug.core.statistics import numbers
-from gpudebug.core.words import counted
+from gpudebug.core.words import counted, short
 from gpudebug.terminal.fit import wrap
 
 Document = Mapping[str, Any]

@@ -15,10 +15,10 @@ from tests.support.campaigns import environment
 from tests.support.pictures import size
 from tests.support.section_reports import a_section
 
-from gpudebug.core.answers.analyze import LoggedLoss
+from gpudebug.core.answers.log import LoggedLoss
 from gpudebug.core.answers.sample import SampledWindow
 from gpudebug.core.answers.sections import SectionsAnswer
-from gpudebug.core.inside.sections import Report, analysis
+from gpudebug.core.inside.sections import Report, summed_up
 from gpudebug.edges import charts
 
 HOSTILE = (
@@ -28,7 +28,7 @@ HOSTILE = (
 
 
 def answer(*sections: Any, **more: Any) -> SectionsAnswer:
-    return analysis(Report(sections, **more), "sections.json")
+    return summed_up(Report(sections, **more), "sections.json")
 
 
 def many(count: int) -> list[Any]:

@@ -23,7 +23,7 @@ from tests.support.gpu_bundles import members, read_bundle, stored_and_derived
 from tests.support.gpu_doctor import diagnosed
 from tests.support.places import DATA
 
-from gpudebug.core.answers.sample import FailureLines
+from gpudebug.core.answers.log import FailureLines
 from gpudebug.core.answers.setup import DoctorCheck
 from gpudebug.core.errors import BusyError, GpudebugError, InterruptedRun, StoreError
 from gpudebug.core.hardware.recording import Gpu

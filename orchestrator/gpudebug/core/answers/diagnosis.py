@@ -5,13 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gpudebug.core.answers.answer import Answer, PhaseFigures
-from gpudebug.core.answers.sample import (
-    FailureLines,
-    RanksFinding,
-    SampledDevice,
-    SampledRate,
-    SampledWindow,
-)
+from gpudebug.core.answers.log import FailureLines
+from gpudebug.core.answers.sample import RanksFinding, SampledDevice, SampledRate, SampledWindow
 from gpudebug.core.answers.status import FigureAcross
 from gpudebug.core.words import SignalValue
 

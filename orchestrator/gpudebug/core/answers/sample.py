@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpudebug.core.answers.answer import Answer
+from gpudebug.core.answers.log import FailureLines, LatencyFigures
 from gpudebug.core.answers.status import FigureAcross
 
 
@@ -152,30 +153,6 @@ class SampledRate:
     """Steps a second in the window; null is not known."""
 
     steps_per_s: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class LatencyFigures:
-    """Latencies that a program printed, in seconds: `count` of them, after `warmup` leading ones were cut.
-
-    Percentiles are null if there are too few; `count` is null if it printed figures over all of them only.
-    """
-
-    count: int | None
-    warmup: int
-    first_s: float | None
-    mean_s: float | None
-    p50_s: float | None
-    p95_s: float | None
-    p99_s: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class FailureLines:
-    """Why a run failed: its class, and the lines of the log that say so."""
-
-    class_: str
-    lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,24 +48,6 @@ class SectionNode:
 
 
 @dataclass(frozen=True, slots=True)
-class PrintedSection:
-    """A line of a printed tree: `depth` from 0, the `share` (0 to 1) of the outermost section around it."""
-
-    name: str
-    depth: int
-    time_s: float
-    share: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class PrintedSections:
-    """The last tree of section times that a program printed into its log, under this title."""
-
-    title: str
-    sections: tuple[PrintedSection, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class CategoryShare:
     """`self_s` are the seconds in sections of this category and in none below; `share` of all these."""
 

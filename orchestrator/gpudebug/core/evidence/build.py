@@ -11,7 +11,7 @@ from gpudebug.core.evidence import learning, speed
 from gpudebug.core.evidence.phases import phases
 from gpudebug.core.evidence.program import program_evidence
 from gpudebug.core.evidence.run_readings import EndedRun, RunReadings
-from gpudebug.core.evidence.window_figures import finite, window_figures
+from gpudebug.core.evidence.window_figures import window_figures
 from gpudebug.core.inside import probe, stacks
 from gpudebug.core.inside.probe.figures import NOBODY
 from gpudebug.core.inside.ranks import rank_evidence
@@ -31,6 +31,7 @@ from gpudebug.core.samples.window import (
     stretches,
 )
 from gpudebug.core.statistics import loss_curve
+from gpudebug.core.statistics.numbers import finite
 from gpudebug.core.words import Outcome, Trend
 
 if TYPE_CHECKING:

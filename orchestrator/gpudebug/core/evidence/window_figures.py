@@ -15,6 +15,7 @@ from gpudebug.core.inside.probe.figures import nodes, notes
 from gpudebug.core.records import DeviceInfo, ProbeEvidence, Window, WorkRate
 from gpudebug.core.samples.table import SampleTable
 from gpudebug.core.samples.window import MIN_RUN_WINDOW_S, Device, Stretch, arrivals, is_short
+from gpudebug.core.statistics.numbers import finite
 
 if TYPE_CHECKING:
     from gpudebug.core.trainlog.reader import LogSummary
@@ -92,11 +93,6 @@ def _work(
         or batch.printed_environments(text for text, _ in read.log.speech.get("environments", ())),
         plans=run.environment_plans | batch.environment_plans(read.settings.known),
     )
-
-
-def finite(value: float | None) -> float | None:
-    """Return a figure that JSON can hold: it has no NaN and no infinity, which the loss trend shows."""
-    return value if value is not None and math.isfinite(value) else None
 
 
 class StepRates(NamedTuple):

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import inf
 from statistics import median
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from gpudebug.core.answers.analyze import WholeRecording
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.recordings.collect import MOST_GPUS, MonitorRows, Row, RowStretch
 from gpudebug.core.recordings.monitors import read_monitor
@@ -19,6 +18,9 @@ from gpudebug.core.recordings.sources import COMPUTE_APPS, delay_of
 from gpudebug.core.recordings.whole import summed_up, usual_period
 from gpudebug.core.samples.row import HEADER, DeviceReading, csv_row
 from gpudebug.core.samples.table import MOST_DEVICES
+
+if TYPE_CHECKING:
+    from gpudebug.core.answers.analyze import WholeRecording
 
 # Without a row for so long, and for so many usual periods, nobody recorded: what follows is another run.
 PAUSE_S = 30.0

@@ -8,12 +8,15 @@ from itertools import pairwise
 from math import fsum
 from operator import attrgetter
 from statistics import median
+from typing import TYPE_CHECKING
 
 from gpudebug.core.answers.analyze import RecordedDevice, RecordedGap, WholeRecording
-from gpudebug.core.recordings.collect import MonitorRows, Row
 from gpudebug.core.recordings.names import SHARES
 from gpudebug.core.recordings.sources import delay_of
-from gpudebug.core.samples.row import DeviceReading
+
+if TYPE_CHECKING:
+    from gpudebug.core.recordings.collect import MonitorRows, Row
+    from gpudebug.core.samples.row import DeviceReading
 
 # Without a row for longer than so many usual periods something is missing.
 GAP_PERIODS = 3.0

@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpudebug.core.answers.status import DeviceValue, FigureAcross
 from gpudebug.core.statistics.assumed import assumed
 from gpudebug.core.words import is_stand_in
+
+if TYPE_CHECKING:
+    from gpudebug.core.answers.status import DeviceValue, FigureAcross
 
 # A device is apart if it lies this many median absolute deviations, each scaled to a standard deviation of
 # normal values, from the median of all (Leys et al. 2013, J. Exp. Soc. Psychol. 49: 3 is their careful one) …
@@ -202,6 +204,8 @@ def _figure_across(
     idle: frozenset[DeviceKey],
     nodes: Mapping[DeviceKey, str | None],
 ) -> FigureAcross | None:
+    from gpudebug.core.answers.status import DeviceValue, FigureAcross
+
     if len(values) < 2:
         return None
     found = {

@@ -7,10 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from statistics import median
+from typing import TYPE_CHECKING
 
-from gpudebug.core.records import Estimate
 from gpudebug.core.statistics.assumed import assumed
 from gpudebug.core.statistics.intervals import Prior, difference
+
+if TYPE_CHECKING:
+    from gpudebug.core.records import Estimate
 
 Curve = Sequence[tuple[float, float]]
 """(step, loss), in the order of steps."""

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, TypeVar
+from math import isfinite
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from gpudebug.core.answers.status import GateRow
 from gpudebug.core.statistics.metrics import GPU_UTIL, WORK, Metric
 from gpudebug.core.words import Trend, counted
 
+if TYPE_CHECKING:
+    from gpudebug.core.answers.status import GateRow
+
 Point = TypeVar("Point", bound=Sequence[float | None])
+
+
+def finite(value: float | None) -> float | None:
+    """Return a figure that JSON can hold: it has no NaN and no infinity, which the loss trend shows."""
+    return value if value is not None and isfinite(value) else None
 
 
 def thin(points: Sequence[Point], most: int, columns: Sequence[int] = (1,)) -> list[Point]:
@@ -67,6 +75,8 @@ def known(text: str | None) -> str | None:
 
 def gates(rows: Sequence[Mapping[str, Any]]) -> tuple[GateRow, ...]:
     """A verdict's gates: a value that is unknown is None, and what a newer version adds is left out."""
+    from gpudebug.core.answers.status import GateRow
+
     return tuple(
         GateRow(
             name=g["name"],

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from gpudebug.core.lazy import regex
-from gpudebug.core.records import Failure
 from gpudebug.core.trainlog.endings import (
     CHILD_KILLED,
     DONE,
@@ -20,6 +20,9 @@ from gpudebug.core.trainlog.endings import (
     kind_of,
 )
 from gpudebug.core.trainlog.text import readable
+
+if TYPE_CHECKING:
+    from gpudebug.core.records import Failure
 
 MAX_LINES = 20
 MAX_LINE = 500
@@ -266,17 +269,17 @@ def classify_failure(
         sure = [b for b in fatal if b.raised or ending(b.head) or _last_error(b, scan, steps)]
         return _from_blocks(sure) if sure else _hidden(scan, fatal, steps)
     if signal == 2:
-        return Failure(kind="interrupted", lines=_lines(scan, _of_kind(fatal, "interrupted")))
+        return _failure("interrupted", _lines(scan, _of_kind(fatal, "interrupted")))
     found = _from_blocks(fatal)
     if signal in (9, 15):
         oom = _of_kind(fatal, "oom_host")
-        return Failure(kind="oom_host" if oom else "signal", lines=_lines(scan, oom))
+        return _failure("oom_host" if oom else "signal", _lines(scan, oom))
     if signal is not None:
         if found and found.kind not in ("exception", "interrupted", *_VAGUE):
             return found
-        return Failure(kind="signal", lines=_lines(scan, fatal[:1]))
+        return _failure("signal", _lines(scan, fatal[:1]))
     kind = "config" if str(exit_status) in NOT_STARTED else "exception"
-    return found or Failure(kind=kind, lines=_lines(scan, fatal[:3]))
+    return found or _failure(kind, _lines(scan, fatal[:3]))
 
 
 # What programs survive, or only follows from another error: any other class is nearer to the cause.
@@ -298,19 +301,26 @@ def at_own_limit(found: Failure | None, limit_mb: float | None) -> Failure | Non
     if limit_mb is None or found is None or found.kind not in ("signal", "oom_host"):
         return found
     line = f"the kernel killed it at its memory limit of {limit_mb:.0f} MB, which it had filled itself"
-    return Failure(kind="oom_host", lines=(*found.lines, line), own_limit_mb=limit_mb)
+    return _failure("oom_host", (*found.lines, line), limit_mb)
 
 
 def _hidden(scan: FailureScan, fatal: Sequence[Block], steps: int) -> Failure | None:
     for block in reversed(fatal):
         near = scan.seen - block.at
         if near <= 4 and kind_of(block.head) == "interrupted":
-            return Failure(kind="interrupted", lines=tuple(block.quoted()))
+            return _failure("interrupted", block.quoted())
         if near <= 1 and block.raised and len(block.quoted()) > 1:
             return _from_blocks([block])
         if near <= HIDDEN and block.steps == steps and GAVE_UP.search(block.head):
             return _from_blocks([block])
     return None
+
+
+def _failure(kind: str, lines: Iterable[str], own_limit_mb: float | None = None) -> Failure:
+    # Loading the records takes longer than reading a page of a log that ended well.
+    from gpudebug.core.records import Failure
+
+    return Failure(kind=kind, lines=tuple(lines), own_limit_mb=own_limit_mb)
 
 
 def _of_kind(blocks: Sequence[Block], kind: str) -> list[Block]:
@@ -324,13 +334,13 @@ def _from_blocks(blocks: Sequence[Block]) -> Failure | None:
     raised = [b for b in causes if b.raised]
     roots = [b for b in raised if not _KNOCK_ON.search(b.message)]
     if killed is not None and not roots:
-        return Failure(kind="signal", lines=tuple(_unique([killed])))
+        return _failure("signal", _unique([killed]))
     pool = _of_the_end(roots) or raised or causes or list(blocks)
     if not pool:
         return None
     kinds = [(b, _kind(b)) for b in pool]
     chosen, kind = next(((b, k) for b, k in kinds if k not in (None, *_VAGUE)), kinds[0])
-    return Failure(kind=kind or "exception", lines=tuple(_unique(_with_error(chosen, causes))))
+    return _failure(kind or "exception", _unique(_with_error(chosen, causes)))
 
 
 def _of_the_end(roots: Sequence[Block]) -> list[Block]:

@@ -10,20 +10,23 @@ import copy
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from gpudebug.core.errors import ConfigError
-from gpudebug.core.records import Failure
 from gpudebug.core.text.expressions import Expression, Unbounded, bounded
 from gpudebug.core.trainlog.failure import classify_failure
 from gpudebug.core.trainlog.latency import PrintedLatencies
 from gpudebug.core.trainlog.losses import shown_name
 from gpudebug.core.trainlog.phase_lines import LoggedPhase, separated
-from gpudebug.core.trainlog.series import Point
 from gpudebug.core.trainlog.state import COARSE_SPAN, GROUP, PATTERN_SECONDS, LogState
 from gpudebug.core.trainlog.steps import BAR, CountedBar, Line, StepCounter, rate, unit_name, unit_of
 from gpudebug.core.trainlog.text import Splitter
 from gpudebug.core.trainlog.work import LoggedWork
 from gpudebug.core.words import PHASE, Trend
+
+if TYPE_CHECKING:
+    from gpudebug.core.records import Failure
+    from gpudebug.core.trainlog.series import Point
 
 
 @dataclass(frozen=True, slots=True)

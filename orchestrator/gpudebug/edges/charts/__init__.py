@@ -11,15 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from gpudebug.core.answers.analyze import LogAnswer, SamplesAnswer, TraceAnswer
-from gpudebug.core.answers.sections import CategoryShare, ScoredSection, SectionsAnswer
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.inside.sections.cost import short
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import name
+from gpudebug.core.words import short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from gpudebug.core.answers.analyze import SamplesAnswer, TraceAnswer
+    from gpudebug.core.answers.log import LogAnswer
+    from gpudebug.core.answers.sections import CategoryShare, ScoredSection, SectionsAnswer
 
 
 DPI = 110

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpudebug.core.answers.diagnosis import CauseTest, DiagnoseAnswer, DiagnosedCause
-from gpudebug.core.answers.sample import FailureLines
+from gpudebug.core.answers.log import FailureLines
 from gpudebug.core.catalogue import Catalogue
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.look_problem import is_blind, problem_of

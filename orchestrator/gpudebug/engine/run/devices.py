@@ -7,15 +7,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gpudebug.core.answers.sample import (
-    DeviceMemory,
-    FailureLines,
-    FigureSpread,
-    LatencyFigures,
-    RunDevices,
-    SampledDevice,
-    SampledWindow,
-)
+from gpudebug.core.answers.log import FailureLines, LatencyFigures
+from gpudebug.core.answers.sample import DeviceMemory, FigureSpread, RunDevices, SampledDevice, SampledWindow
 from gpudebug.core.records import (
     DeviceEvidence,
     DeviceInfo,

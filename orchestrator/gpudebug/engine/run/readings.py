@@ -5,23 +5,28 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from gpudebug.core.recordings.formats import encoding_of
-from gpudebug.core.records import Failure, PlannedEnd
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.recordings.formats import binary_format, encoding_of, next_step
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.samples.table import SampleTable, looks_like_samples, read_samples
 from gpudebug.core.trainlog.reader import LogReader, LogSummary
 from gpudebug.edges import opener, store
 
+if TYPE_CHECKING:
+    from gpudebug.core.records import PlannedEnd
+
 # A log is read whole up to twice this; of a longer one the middle is left out.
 _LOG_PART = 32 << 20
 _CHUNK = 1 << 16
 _HEAD = 4096
+_PAGE = re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype html|html)\b", re.IGNORECASE)
 
 
 def read_run_samples(path: Path) -> SampleTable:
@@ -76,7 +81,7 @@ def read_log(
         return summary
     redact = (redactor or Redactor()).quoted
     lines = tuple(redact(line) for line in summary.failure.lines)
-    return replace(summary, failure=Failure(kind=summary.failure.kind, lines=lines))
+    return replace(summary, failure=type(summary.failure)(kind=summary.failure.kind, lines=lines))
 
 
 def until(samples: SampleTable, planned: PlannedEnd | None) -> SampleTable:
@@ -108,3 +113,16 @@ def _feed(
                 return
             position += len(data)
             reader.feed(decoder.decode(data).encode() if decoder else data, time)
+
+
+def refuse_binary(path: Path, head: bytes, known: str) -> None:
+    """GpudebugError if the file is binary, by the name of its format; `known` says what could be given."""
+    if _PAGE.match(head):
+        raise GpudebugError(
+            "is an HTML page, not what it was saved as",
+            file=str(path),
+            next="download the file itself: this is a page about it, or an error",
+        )
+    kind = binary_format(head, path.name)
+    if kind is not None:
+        raise GpudebugError(f"is {kind}, not text", file=str(path), next=next_step(kind, known))

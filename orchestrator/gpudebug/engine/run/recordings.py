@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import io
-import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gpudebug.core.answers.analyze import WholeRecording
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.recordings.formats import WANDB, binary_format, encoding_of, next_step
+from gpudebug.core.recordings.formats import WANDB, encoding_of
 from gpudebug.core.recordings.monitors import recognised
 from gpudebug.core.recordings.runs import MonitorRecording, RecordedRun, read_recording
 from gpudebug.core.recordings.stores import read_wandb_run
 from gpudebug.core.samples.table import SampleTable, read_samples
 from gpudebug.core.words import counted
 from gpudebug.edges import opener, store
+from gpudebug.engine.run.readings import refuse_binary
 
-_PAGE = re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype html|html)\b", re.IGNORECASE)
+if TYPE_CHECKING:
+    from gpudebug.core.answers.analyze import WholeRecording
+
 HEAD = 64 << 10
 LARGEST_WANDB = 256 << 20
 SAMPLES = "a samples CSV, a recording of nvidia-smi, dcgmi or another monitor, or a .wandb file"
@@ -46,19 +48,6 @@ class RecordedFile:
     notes: tuple[str, ...] = ()
     timed: bool = True
     whole: WholeRecording | None = None
-
-
-def refuse_binary(path: Path, head: bytes, known: str) -> None:
-    """GpudebugError if the file is binary, by the name of its format; `known` says what could be given."""
-    if _PAGE.match(head):
-        raise GpudebugError(
-            "is an HTML page, not what it was saved as",
-            file=str(path),
-            next="download the file itself: this is a page about it, or an error",
-        )
-    kind = binary_format(head, path.name)
-    if kind is not None:
-        raise GpudebugError(f"is {kind}, not text", file=str(path), next=next_step(kind, known))
 
 
 def recording(path: Path) -> RecordedFile:

@@ -22,8 +22,8 @@ from gpudebug.engine.run.evidence import evidence_again
 from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign
-from gpudebug.engine.run.readings import read_log
-from gpudebug.engine.run.recordings import HEAD, one_run, recording, refuse_binary
+from gpudebug.engine.run.readings import read_log, refuse_binary
+from gpudebug.engine.run.recordings import HEAD, one_run, recording
 from gpudebug.engine.trial import baseline
 
 

@@ -18,11 +18,11 @@ from gpudebug.core.inside.sections import (
     Report,
     Section,
     SectionNode,
-    analysis,
     beside,
     merge,
     outline,
     sections_evidence,
+    summed_up,
     unreadable,
 )
 from gpudebug.core.inside.sections.analysis import ESTIMATED
@@ -47,7 +47,7 @@ KEYS = [
 
 
 def analysed(report: Report) -> dict[str, Any]:
-    return analysis(report, "sections.json").as_json()
+    return summed_up(report, "sections.json").as_json()
 
 
 def test_the_documented_keys_are_there() -> None:

@@ -17,8 +17,8 @@ from gpudebug.core.inside.sections.cost import (
     recommendations,
     score,
     share,
-    short,
 )
+from gpudebug.core.words import short
 
 SCORES = {
     "nothing": (a_section(mean=0.0), 0.0, 0.0),

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpudebug.core.answers.analyze import LogAnswer, SamplesAnswer
+from gpudebug.core.answers.analyze import SamplesAnswer
+from gpudebug.core.answers.log import LogAnswer
 from gpudebug.core.answers.sample import DeviceMemory
 from gpudebug.core.errors import GpudebugError
 from gpudebug.engine.tools.analyze import analyze
@@ -217,13 +218,23 @@ def test_lines_out_of_order_have_no_trend(tmp_path: Path) -> None:
     assert (again.loss.trend, again.notes) == ("CONVERGING", ())
 
 
-def test_a_log_of_no_campaign_loads_no_settings_and_no_comparison(tmp_path: Path) -> None:
-    """Both take longer to load than a page of a log to read."""
+def test_a_log_of_no_campaign_loads_only_what_reads_it(tmp_path: Path) -> None:
+    """Each of these takes longer to load than a page of a log to read."""
     (tmp_path / "train.log").write_text(rows("step {n} loss {loss}\n"))
+    heavy = (
+        "config",
+        "compare",
+        "records",
+        "evidence",
+        "answers.analyze",
+        "answers.status",
+        "recordings.runs",
+    )
     code = (
         "import sys, pathlib; from gpudebug.engine.tools.analyze import analyze; "
-        "print(analyze([pathlib.Path('train.log')]).steps, "
-        "[m for m in ('gpudebug.core.config', 'gpudebug.core.compare') if m in sys.modules])"
+        "from gpudebug.terminal.analyze import analyze as render; "
+        "found = analyze([pathlib.Path('train.log')]); render(found); "
+        f"print(found.steps, [m for m in {heavy} if f'gpudebug.core.{{m}}' in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True

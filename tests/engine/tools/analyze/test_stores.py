@@ -14,7 +14,8 @@ from tests.support import monitors
 from tests.support.campaigns import gpudebug
 from tests.support.places import DATA
 
-from gpudebug.core.answers.analyze import LogAnswer, SamplesAnswer
+from gpudebug.core.answers.analyze import SamplesAnswer
+from gpudebug.core.answers.log import LogAnswer
 from gpudebug.core.errors import GpudebugError
 from gpudebug.engine.tools.analyze.stores import database, events, wandb
 

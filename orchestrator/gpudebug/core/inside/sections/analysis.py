@@ -26,7 +26,7 @@ BOTTLENECKS = 10
 _CLOCKS_S = 1e-6
 
 
-def analysis(report: Report, file: str) -> SectionsAnswer:
+def summed_up(report: Report, file: str) -> SectionsAnswer:
     """Return what a report says, or several merged ones; `file` names where it is from."""
     profiled = profiled_s(report)
     rows = []

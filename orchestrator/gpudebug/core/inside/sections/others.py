@@ -7,11 +7,13 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpudebug.core.answers.sections import PrintedSection, PrintedSections, Section, SectionNode
-from gpudebug.core.inside.sections.cost import Report
+from gpudebug.core.answers.log import PrintedSection, PrintedSections
 from gpudebug.core.lazy import regex
+
+if TYPE_CHECKING:
+    from gpudebug.core.inside.sections.cost import Report
 
 CATEGORY = "section"
 KEPT = "from a trace: of the calls that it kept"
@@ -29,6 +31,9 @@ _Path = tuple[str, ...]
 
 def of_trace(found: object) -> Report | None:
     """Return the report of a document with calls of sections; None of any other."""
+    from gpudebug.core.answers.sections import Section, SectionNode
+    from gpudebug.core.inside.sections.cost import Report
+
     events = found.get("traceEvents") if isinstance(found, dict) else None
     calls = [e for e in events if _is_call(e)] if isinstance(events, list) else []
     if not calls:

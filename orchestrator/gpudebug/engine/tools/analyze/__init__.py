@@ -8,14 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from gpudebug.core.answers.analyze import AnalyzeAnswer, FilesAnswer, RanksTogether
-from gpudebug.core.answers.sections import SectionsAnswer
 from gpudebug.core.errors import GpudebugError, UsageError
-from gpudebug.core.inside.sections import Report
-from gpudebug.edges import charts, launcher, store
-from gpudebug.engine.run.recordings import refuse_binary
+from gpudebug.edges import launcher, store
+from gpudebug.engine.run.readings import refuse_binary
 from gpudebug.engine.tools.analyze.kinds import (
     HEAD,
     KNOWN,
@@ -26,11 +23,11 @@ from gpudebug.engine.tools.analyze.kinds import (
 )
 from gpudebug.engine.tools.analyze.logs import beside, log
 from gpudebug.engine.tools.analyze.outputs import Outputs
-from gpudebug.engine.tools.analyze.samples import samples
-from gpudebug.engine.tools.analyze.sections import read, sections
-from gpudebug.engine.tools.analyze.stores import database, events, swanlab, wandb
-from gpudebug.engine.tools.analyze.traces import AnalyzedTrace, nsys, trace_of
-from gpudebug.engine.tools.analyze.traces import together as ranks_together
+
+if TYPE_CHECKING:
+    from gpudebug.core.answers.analyze import AnalyzeAnswer
+    from gpudebug.core.inside.sections import Report
+    from gpudebug.engine.tools.analyze.traces import AnalyzedTrace
 
 __all__ = ["Outputs", "analyze"]
 
@@ -45,9 +42,6 @@ class _Parts:
 
     reports: list[Report] = field(default_factory=list)
     traces: list[AnalyzedTrace] = field(default_factory=list)
-
-    def ranks(self) -> RanksTogether | None:
-        return ranks_together(self.traces)
 
 
 def analyze(
@@ -85,6 +79,15 @@ def analyze(
     ]
     if outputs.charts and len(found) > 1 and len(kinds) == 1 and kinds[0][0] in _WITH_RUNS:
         raise UsageError(f"{files[0].name} holds {len(found)} runs", next="draw one of them: --run N")
+    answer: AnalyzeAnswer = found[0].answer
+    if len(found) == 1 and not compare and not outputs.paths:
+        return answer
+    from gpudebug.core.answers.analyze import FilesAnswer
+    from gpudebug.core.answers.sections import SectionsAnswer
+    from gpudebug.edges import charts
+    from gpudebug.engine.tools.analyze import traces
+    from gpudebug.engine.tools.analyze.sections import read, sections
+
     reports = parts.reports
     together = sections(reports, f"{len(reports)} reports together") if len(reports) > 1 else None
     if compare:
@@ -96,13 +99,13 @@ def analyze(
             together = replace(together, comparison=both)
         elif isinstance(found[0].answer, SectionsAnswer):
             found[0] = replace(found[0], answer=replace(found[0].answer, comparison=both))
-    answer: AnalyzeAnswer = found[0].answer
+    answer = found[0].answer
     if len(found) > 1:
         answer = FilesAnswer(
             files=tuple(one.answer for one in found),
             recorded=found[0].together if len(kinds) == 1 else None,
             merged=together,
-            ranks=parts.ranks(),
+            ranks=traces.together(parts.traces),
         )
     if not outputs.paths:
         return answer
@@ -154,6 +157,15 @@ def _kind(path: Path) -> tuple[FileKind, bool]:
 
 def _all(path: Path, kind: FileKind, packed: bool, parts: _Parts, run: int | None) -> list[AnalyzedFile]:
     """Return what one file says, each run and part of it; section reports and traces are kept in `parts`."""
+    if kind is FileKind.LOG and not packed:
+        return [log(path)]
+    # Loading what reads all others takes longer than reading a page of a log.
+    from gpudebug.edges import charts
+    from gpudebug.engine.tools.analyze.samples import samples
+    from gpudebug.engine.tools.analyze.sections import read, sections
+    from gpudebug.engine.tools.analyze.stores import database, events, swanlab, wandb
+    from gpudebug.engine.tools.analyze.traces import nsys, trace_of
+
     if kind is FileKind.SECTIONS:
         parts.reports.append(read(path, packed=packed))
         return [AnalyzedFile(sections(parts.reports[-1:], str(path)), charts.sections)]
@@ -175,7 +187,7 @@ def _all(path: Path, kind: FileKind, packed: bool, parts: _Parts, run: int | Non
         return events(path)
     if packed:
         raise GpudebugError("is compressed", file=str(path), next=f"unpack it: gunzip -k {path.name}")
-    return samples(path, run) if kind is FileKind.SAMPLES else [log(path)]
+    return samples(path, run)
 
 
 def _refuse_run(run: int | None, kinds: Sequence[tuple[FileKind, bool]]) -> None:

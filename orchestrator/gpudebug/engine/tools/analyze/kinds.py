@@ -7,9 +7,8 @@ import re
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gpudebug.core.answers.analyze import OneFile, WholeRecording
 from gpudebug.core.recordings.formats import (
     EVENTS,
     GZIP,
@@ -25,6 +24,9 @@ from gpudebug.core.recordings.monitors import recognised
 from gpudebug.core.samples.table import looks_like_samples
 from gpudebug.core.trainlog.written_tables import records_in
 from gpudebug.core.words import Word
+
+if TYPE_CHECKING:
+    from gpudebug.core.answers.analyze import OneFile, WholeRecording
 
 HEAD = 64 << 10
 KNOWN = "a training log, a samples CSV, a section report, a trace or a recording of another monitor"

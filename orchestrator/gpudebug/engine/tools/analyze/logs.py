@@ -5,30 +5,35 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from gpudebug.core.answers.analyze import LogAnswer, LoggedCount, LoggedLoss, ProgressFigure, RewardFigure
+from gpudebug.core.answers.log import (
+    FailureLines,
+    LogAnswer,
+    LoggedCount,
+    LoggedLoss,
+    ProgressFigure,
+    RewardFigure,
+)
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.evidence import learning
-from gpudebug.core.evidence.speed import latency_evidence
-from gpudebug.core.evidence.window_figures import finite
-from gpudebug.core.evidence.work import MIN_SEEN, doubts
 from gpudebug.core.inside.sections import printed
 from gpudebug.core.recordings.formats import encoding_of, is_text
 from gpudebug.core.recordings.monitors import readings_within
-from gpudebug.core.records import LearningSeries
 from gpudebug.core.redaction.redact import Redactor
-from gpudebug.core.statistics.units import HIGHER, REWARD
+from gpudebug.core.statistics.numbers import finite
 from gpudebug.core.trainlog.losses import NAME as UNNAMED
 from gpudebug.core.trainlog.names import find_header
 from gpudebug.core.trainlog.reader import LogProgress, LogReader, LogSummary
-from gpudebug.core.trainlog.series import Point
-from gpudebug.core.trainlog.work import LoggedWork
 from gpudebug.core.trainlog.written_tables import as_lines, records_in
-from gpudebug.core.verdict.work import trend
-from gpudebug.edges import charts, store
-from gpudebug.engine.run.devices import failure_in, latency_in
+from gpudebug.edges import store
 from gpudebug.engine.run.readings import read_log, samples_beside
 from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, AnalyzedFile, is_document, is_records
+
+if TYPE_CHECKING:
+    from gpudebug.core.answers.log import LatencyFigures
+    from gpudebug.core.records import LearningSeries
+    from gpudebug.core.trainlog.series import Point
+    from gpudebug.core.trainlog.work import LoggedWork
 
 _LARGEST, _LOG_END = 8 << 20, 256 << 10
 _AGAIN = "look at it again once its run has gone on"
@@ -69,7 +74,7 @@ def log(path: Path) -> AnalyzedFile:
         raise GpudebugError("has the names of its columns and no rows yet", file=str(path), next=_AGAIN)
     end = store.read_tail(path, _LOG_END, follow=True).decode("utf-8", "replace")
     failure = found.failure
-    reward = next((one for one in learning.series(found) if one.metric == REWARD), None)
+    reward = _reward(found)
     answer = LogAnswer(
         file=str(path),
         framework=found.framework,
@@ -88,9 +93,9 @@ def log(path: Path) -> AnalyzedFile:
         update_s=finite(found.update_s),
         work=_work(found.work),
         reward=reward_of(reward),
-        latency=latency_in(latency_evidence(found.latencies)),
-        failure=failure_in(failure),
-        notes=(*doubts(found.work), *_notes(head, found, broken, source)),
+        latency=_latency(found),
+        failure=FailureLines(class_=failure.kind, lines=failure.lines) if failure else None,
+        notes=(*_doubts(found.work), *_notes(head, found, broken, source)),
         sections=printed(end, _redactor(path).redact),
     )
     series = {
@@ -99,7 +104,13 @@ def log(path: Path) -> AnalyzedFile:
         "reward": reward.curve if reward is not None else (),
         "stepped": all(p.step is not None for p in (*found.loss, *found.durations)),
     }
-    return AnalyzedFile(answer, charts.training_log, {"series": series})
+    return AnalyzedFile(answer, _picture, {"series": series})
+
+
+def _picture(*shown: Any) -> bytes:
+    from gpudebug.edges import charts
+
+    return charts.training_log(*shown)
 
 
 def _only_names(path: Path) -> bool:
@@ -170,8 +181,41 @@ def _progress(found: LogProgress | None) -> ProgressFigure | None:
     )
 
 
+# What reads the work, rewards and latencies of a run takes longer to load than a page of a log to read.
+
+
+def _latency(found: LogSummary) -> LatencyFigures | None:
+    if not (found.latencies.count or found.latencies.summary):
+        return None
+    from gpudebug.core.evidence.speed import latency_evidence
+    from gpudebug.engine.run.devices import latency_in
+
+    return latency_in(latency_evidence(found.latencies))
+
+
+def _doubts(found: LoggedWork) -> tuple[str, ...]:
+    if not (found.counters or found.rewards):
+        return ()
+    from gpudebug.core.evidence.work import doubts
+
+    return doubts(found)
+
+
+def _reward(found: LogSummary) -> LearningSeries | None:
+    if not found.work.rewards:
+        return None
+    from gpudebug.core.evidence.learning import series
+    from gpudebug.core.statistics.units import REWARD
+
+    return next((one for one in series(found) if one.metric == REWARD), None)
+
+
 def _work(found: LoggedWork) -> LoggedCount | None:
     """Return the first counter that counts through the log; one that begins again shows no work."""
+    if not found.counters:
+        return None
+    from gpudebug.core.evidence.work import MIN_SEEN
+
     counted = (one for one in found.counters if one.seen >= MIN_SEEN and one.began_again is None)
     first = next(counted, None)
     return LoggedCount(unit=first.unit, name=first.name, last=first.last) if first else None
@@ -181,6 +225,9 @@ def reward_of(series: LearningSeries | None) -> RewardFigure | None:
     """Return a reward for an answer."""
     if series is None:
         return None
+    from gpudebug.core.statistics.units import HIGHER
+    from gpudebug.core.verdict.work import trend
+
     return RewardFigure(
         name=series.name,
         trend=trend(series, HIGHER).value,

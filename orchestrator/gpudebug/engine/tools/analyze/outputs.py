@@ -7,15 +7,18 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gpudebug.core.answers.analyze import AnalyzeAnswer
 from gpudebug.core.answers.answer import with_texts
 from gpudebug.core.errors import UsageError
 from gpudebug.core.redaction.records import scrubbed_record
 from gpudebug.core.redaction.redact import Redactor
-from gpudebug.edges import charts, store
+from gpudebug.edges import store
 from gpudebug.engine.run import outputs
-from gpudebug.engine.tools.analyze.kinds import AnalyzedFile
+
+if TYPE_CHECKING:
+    from gpudebug.core.answers.analyze import AnalyzeAnswer
+    from gpudebug.engine.tools.analyze.kinds import AnalyzedFile
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,8 @@ class Outputs:
         if self.charts is not None:
             if self.charts.suffix.lower() != ".png":
                 raise UsageError(f"--charts {self.charts.name}: the picture is a PNG", next="name it F.png")
+            from gpudebug.edges import charts
+
             charts.check()
 
     def write(

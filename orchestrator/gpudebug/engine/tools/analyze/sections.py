@@ -5,12 +5,15 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gpudebug.core.answers.sections import SectionsAnswer
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside import sections as core
-from gpudebug.core.inside.sections import Report
 from gpudebug.edges import store
+
+if TYPE_CHECKING:
+    from gpudebug.core.answers.sections import SectionsAnswer
+    from gpudebug.core.inside.sections import Report
 
 _LARGEST = 64 << 20
 _AGAIN = "copy it again, or record it again"
@@ -28,7 +31,7 @@ def read(path: Path, *, packed: bool) -> Report:
 
 def sections(reports: Sequence[Report], label: str) -> SectionsAnswer:
     """Return what one report says, or several together."""
-    return core.analysis(core.merge(reports), label)
+    return core.summed_up(core.merge(reports), label)
 
 
 def _unpacked(data: bytes, path: Path) -> bytes:

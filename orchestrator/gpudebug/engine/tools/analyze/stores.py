@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from gpudebug.core.answers.analyze import LogAnswer, LoggedLoss, ProgressFigure
+from gpudebug.core.answers.log import LogAnswer, LoggedLoss, ProgressFigure
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence.learning import chosen, restarts
 from gpudebug.core.recordings.stores import MLFLOW, TRACKIO, of_mlflow, of_trackio, stored_recording
