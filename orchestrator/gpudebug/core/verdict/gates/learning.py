@@ -100,11 +100,25 @@ def equal_work_gate(case: TrialCase, unit: LearningUnit) -> Gate:
     result = _judged(found)
     value = f"{unit.name} {-found.share:+.0%} of what the baseline's moves by"
     note = f"behind the baseline's {unit.name}, but not surely" if result is Result.UNKNOWN else None
+    if result is Result.FAIL and _may_be_chance(case):
+        result, note = Result.UNKNOWN, _ONE_RUN
     if result is not Result.PASS and case.trades_work:
         timed = _apart(case, unit, by_time=True)
         if not isinstance(timed, str) and _judged(timed) is Result.PASS:
             result, note = Result.PASS, f"behind at equal work, and {-timed.share:+.0%} at equal time"
     return gate.model_copy(update={"value": value, "result": result, "note": note})
+
+
+_ONE_RUN = "behind in the one run of the change, which its seed may have done: another run tells"
+
+
+def _may_be_chance(case: TrialCase) -> bool:
+    """Tell whether another run would show if it was the change that learned less.
+
+    Trainings draw their seed, and now and then one of them gets stuck; runs of the baseline that happen to
+    agree do not show how often.
+    """
+    return len(case.after) == 1 < case.most and case.setting.order is not None
 
 
 def _incomparable(gate: Gate, case: TrialCase, unit: LearningUnit) -> Gate:
@@ -233,6 +247,8 @@ def parity_gate(case: TrialCase) -> Gate:
     result = Result.PASS if harmless else Result.FAIL if sure else Result.UNKNOWN
     above = f"{found.value.value:+.3g}, {share:.0%} of what the baseline's falls by"
     note = None if result is not Result.UNKNOWN else "higher than the baseline's, but not surely by so much"
+    if result is Result.FAIL and _may_be_chance(case):
+        result, note = Result.UNKNOWN, _ONE_RUN
     return gate.model_copy(update={"value": above, "result": result, "note": note})
 
 
