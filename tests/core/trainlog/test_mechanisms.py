@@ -53,6 +53,11 @@ NESTED = "".join(
     + (bars("Training batches: ", ((0, 0), (6, 1)), 9) if epoch < 4 else "")
     for epoch in range(5)
 )
+NESTED_SELDOM = "".join(
+    f"\rTraining epochs: {epoch * 16}%|#| {epoch}/6 [00:{5 * epoch:02}<00:10,  5.00s/epoch, loss={LOSSES[min(epoch, 5)]}]"
+    + (bars("Training batches: ", ((0, 0),), 7) if epoch < 5 else "")
+    for epoch in range(6)
+)
 TABLE = "Step      Train loss              Test loss               Test metric\n" + "".join(
     f"{1000 * i:<10}[{loss:.2e}, 5.00e-01]    [9.00e+00, 5.00e-01]    [1.40e+00]\n"
     for i, loss in enumerate(LOSSES)
@@ -88,8 +93,8 @@ CASES = (
     ),
     Case("indexes from 0", each("Learning iteration {i}/6\n    loss: {loss}\n"), 0.7, 6),
     Case("microseconds a step", each("Epoch {e}/6\n20/20 - 0s - 980us/step - loss: {loss}\n"), 0.7, 120, 1 / 980e-6),
-    Case("terms in brackets, summed", TABLE, 1.2, 5001),
-    Case("a summary of the best hides nothing", TABLE.replace("7.00e-01", "nan") + BEST, nan, 5001, trend="NAN"),
+    Case("terms in brackets, summed", TABLE, 1.2, 5000),
+    Case("a summary of the best hides nothing", TABLE.replace("7.00e-01", "nan") + BEST, nan, 5000, trend="NAN"),
     Case("the best in one line", each("Epoch {e}: loss = {loss}\n", (*LOSSES, nan)) + "Best epoch: 6, loss = 0.7\n", nan, trend="NAN"),
     Case(
         "a column that is 0 nearly throughout",
@@ -182,6 +187,31 @@ def test_epochs_of_appended_runs_are_those_of_the_last() -> None:
     assert (found.progress and found.progress.done, found.trend, found.last) == (6, "CONVERGING", 0.5)
     inner = "".join(each(f"epoch {{e}} loss {2 - i / 9:.2f}{{i}}\n", LOSSES[:4]) for i in range(9))
     assert read(inner).trend == "CONVERGING"
+
+
+def test_a_bar_goes_on_below_a_line_that_was_stamped_long_ago() -> None:
+    stamped = "INFO 2026-01-02 10:00:{at:02} train.py:9 step:{n} loss:0.5\n"
+    frames = bars("Training: ", tuple((n, n // 5) for n in range(1, 100)), 100)
+    text = stamped.format(at=1, n=1) + frames + stamped.format(at=21, n=100)
+    assert read(text).progress.per_s == pytest.approx(5.0, rel=0.1)
+
+
+def test_a_record_goes_before_the_bar_that_went_on_after_it() -> None:
+    text = "".join(
+        bars(f"Epoch {e}: ", ((3, 1), (20, 9)), 20, f", loss={loss:.2f}")
+        + f"\nepoch={e} {{'loss': {loss}4}}\n"
+        for e, loss in enumerate(LOSSES, 1)
+    )
+    assert read(text + bars("Epoch 7: ", ((3, 1), (9, 4)), 20, ", loss=0.69")).last == 0.74
+
+
+def test_a_list_of_what_a_library_runs_on_names_no_framework() -> None:
+    assert (
+        read(
+            "Supported: tensorflow.compat.v1, tensorflow, jax, paddle.\n" + each("step {n} loss {loss}\n")
+        ).framework
+        is None
+    )
 
 
 def test_a_total_that_grows_plans_nothing() -> None:

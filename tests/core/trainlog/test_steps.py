@@ -11,7 +11,6 @@ from gpudebug.core.trainlog.steps import (
     CounterReading,
     StepCounter,
     StepCounters,
-    rate,
 )
 
 
@@ -79,22 +78,6 @@ def test_the_number_of_counters_is_bounded() -> None:
     steps = StepCounters()
     found = [steps.source(("", str(i)), "step", 1.0) for i in range(1000)]
     assert sum(source is not None for source in found) == 64
-
-
-@pytest.mark.parametrize(
-    ("points", "expected"),
-    [
-        ([], None),
-        ([(1, 0.0), (2, 0.1)], None),
-        ([(1, 5.0), (2, 5.0), (3, 5.0), (4, 5.0)], None),
-        ([(0, 0.0), (10, 1.0), (20, 2.0)], 10.0),
-        ([(10 * i, float(i)) for i in range(20)], 10.0),
-        ([(10 * i, float(i)) for i in range(20)] + [(200, 60.0)], 10.0),
-        ([(0, -30.0)] + [(10 * i, float(i)) for i in range(1, 20)], 10.0),
-    ],
-)
-def test_rate(points: list[tuple[int, float]], expected: float | None) -> None:
-    assert rate(points) == (None if expected is None else pytest.approx(expected))
 
 
 def test_the_training_bar_leads_not_that_of_validation_or_download() -> None:

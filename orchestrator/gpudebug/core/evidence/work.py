@@ -16,7 +16,8 @@ from gpudebug.core.samples.window import MIN_RUN_WINDOW_S, is_short
 from gpudebug.core.trainlog.quantities import ENVIRONMENT_STEPS, SAMPLES, TOKENS
 from gpudebug.core.trainlog.reader import LogSummary
 from gpudebug.core.trainlog.series import Point
-from gpudebug.core.trainlog.steps import CountedBar, rate
+from gpudebug.core.trainlog.steps import CountedBar
+from gpudebug.core.trainlog.timing import rate
 from gpudebug.core.trainlog.work import LoggedWork, PrintedRate, WorkCounter
 from gpudebug.core.words import LOG, WorkName
 

@@ -95,11 +95,13 @@ Key = tuple[str, str, str]
 
 
 class Printer(NamedTuple):
-    """Who printed a line: its rank, the number ahead of it that may be one, and the step that it names."""
+    """Who printed a line: its rank, the number ahead of it that may be one, the step that it names, and if
+    it is a bar."""
 
     rank: str = ""
     numbered: int | None = None
     step: int | None = None
+    bar: bool = False
 
 
 UNNAMED = Printer()
@@ -140,7 +142,7 @@ class Losses:
                 if sum((other in ("", "0")) == first for _, other in home) >= MAX_SERIES:
                     continue
                 rises = not UNDIRECTED.isdisjoint(words(key[2]))
-                series = LossSeries(key[2], key[1], tier, len(home), rank=rank, undirected=rises)
+                series = LossSeries(key[2], key[1], tier, len(home), printer.bar, rank=rank, undirected=rises)
                 home[key, rank] = series
             self._printed += 1
             series.latest = self._printed
@@ -180,15 +182,15 @@ class Losses:
         return [s for s in every if s.rank in ("", min(often, key=order_of))]
 
     def last(self, best: LossSeries | None) -> float | None:
-        """Return the value printed last of `best`: in another style too, as by a record below a bar, if that
-        recurs and agrees."""
+        """Return the value printed last of `best`: in another style too, if that recurs and agrees. That of
+        records goes before a bar's, which is rounded, and often a mean of the epoch so far."""
         if best is None or best.last is None:
             return None
         who = best.name, best.phase, best.rank
         near = AGREE * abs(best.last)
         alike = [s for s in self._all() if (s.name, s.phase, s.rank) == who and s.printed > 1]
         close = [s for s in alike if s.last is not None and abs(s.last - best.last) <= near]
-        return max([best, *close], key=lambda s: s.latest).last
+        return max([best, *close], key=lambda s: (not s.of_bar, s.latest)).last
 
     def spoken_by(self, best: LossSeries | None) -> str | None:
         """Whose loss `best` is, if several ranks print it: `rank 0 of 4`; None for one process."""

@@ -182,6 +182,9 @@ _STARTS = regex(
     r"|(?P<torchrun>\[default0+\]:)"
 )
 HEAD = 600
+_SEVERAL = regex(r"(?:\b(?:tensorflow|jax|paddle|pytorch|torch|mxnet)\b[\w.]*(?:, | and | or )+){2}", re.I)
+"""A list of what a library may run on."""
+
 _AS_A_MODULE = {
     mark: regex(rf"[/\[.@'\"]{mark}\b|\b{mark}(?:[/\]:_@-]|\.[a-z]|\d)")
     for _, marks in _MARKS
@@ -194,6 +197,8 @@ _AS_A_MODULE = {
 def recognise(skeleton: str) -> str | None:
     """Return the framework whose mark is in a line with its digits zeroed, or None."""
     head = skeleton[:HEAD].rpartition("site-packages/")[2]  # An environment's own name says nothing.
+    if _SEVERAL.search(head):
+        return None
     for name, marks in _MARKS:
         for mark in marks:
             if mark in head and (mark not in _AS_A_MODULE or _AS_A_MODULE[mark].search(head)):

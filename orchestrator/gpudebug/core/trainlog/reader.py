@@ -19,8 +19,9 @@ from gpudebug.core.trainlog.latency import PrintedLatencies
 from gpudebug.core.trainlog.losses import shown_name
 from gpudebug.core.trainlog.phase_lines import LoggedPhase, separated
 from gpudebug.core.trainlog.state import COARSE_SPAN, GROUP, PATTERN_SECONDS, LogState
-from gpudebug.core.trainlog.steps import BAR, CountedBar, Line, StepCounter, rate, unit_name, unit_of
+from gpudebug.core.trainlog.steps import BAR, CountedBar, Line, StepCounter, unit_name, unit_of
 from gpudebug.core.trainlog.text import Splitter
+from gpudebug.core.trainlog.timing import PRINTED, rate
 from gpudebug.core.trainlog.work import LoggedWork
 from gpudebug.core.words import PHASE, Trend
 
@@ -236,14 +237,15 @@ def _rate(state: LogState, counter: StepCounter | None, unit: str | None) -> tup
         if measured is not None:
             return measured, "arrival" if state.arrivals else "stamps"
     whole = state.steps.round_of(counter)
-    if whole is not None and (rounds := state.timing.bar_per_s(whole[0])):
-        return rounds * whole[1], "bar"
+    if whole is not None and (rounds := state.timing.shown_per_s(whole[0])):
+        return rounds[0] * whole[1], rounds[1]
     if unit == "epoch" and (of_epochs := state.timing.epochs_per_s()):
-        return of_epochs, "printed"
+        return of_epochs, PRINTED
     if counter is not None and counter.key[-1] == BAR:
         return state.timing.shown_per_s(counter.key) or (None, None)
     other = unit == "samples" or (counter is not None and unit_name(counter) == "episodes")
-    printed = None if other else state.timing.steps_per_s(state.steps.bar_of(counter))
+    steps = counter.reached if counter is not None else None
+    printed = None if other else state.timing.steps_per_s(state.steps.bar_of(counter), steps)
     return printed if printed else (None, None)
 
 

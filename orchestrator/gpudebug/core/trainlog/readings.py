@@ -22,6 +22,7 @@ class LineReadings:
     gradient_lost: bool = False
     unnamed: bool = False
     trains: bool = False
+    tested: bool = False
     data: float | None = None
     weak_data: float | None = None
     update: float | None = None

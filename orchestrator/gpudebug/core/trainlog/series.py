@@ -227,14 +227,16 @@ EXPLODED = 10.0
 class LossSeries:
     """One named series of loss values of one rank; neighbours that are equal count as one point.
 
-    `zeros` counts its zeros, `size` is the sum of its magnitudes; `undirected`: it may be one that rises
-    where the program learns; `latest` is its place among all that was printed.
+    `of_bar`: a progress bar shows it; `zeros` counts its zeros, `size` is the sum of its magnitudes;
+    `undirected`: it may be one that rises where the program learns; `latest` is its place among all that was
+    printed.
     """
 
     name: str
     phase: str
     tier: int
     order: int
+    of_bar: bool = False
     points: Thinned[Point] = field(default_factory=Thinned)
     begin: list[Point] = field(default_factory=list)
     printed: int = 0

@@ -17,13 +17,11 @@ from gpudebug.core.trainlog.names import (
     VALIDATION,
     Role,
     classify,
-    find_header,
-    find_rows,
     phase_of,
-    row_like,
     words,
 )
 from gpudebug.core.trainlog.origin import NO_RANKS, RankPlaces, find_ranks, recognise
+from gpudebug.core.trainlog.tables import find_header, find_rows, row_like
 from gpudebug.core.trainlog.text import NUMBER, Span
 
 LONGEST_UNIT = 5
@@ -70,7 +68,7 @@ _PHASES = TRAINING | VALIDATION | {"training"}
 
 _HEAD = regex(
     r"oss|error| total |rmse|mae\b|mse\b"
-    r"|^\W{0,2}(?:step|epoch|iter|batch|round|update|frame|episode)\w*[,\t]",
+    r"|^\W{0,2}(?:step|epoch|iter|batch|round|update|frame|episode)\w*(?:[,\t]| .*  )",
     re.I,
 )
 _INTEREST = regex(

@@ -11,7 +11,7 @@ from gpudebug.core.trainlog.failure import FailureScan
 from gpudebug.core.trainlog.latency import LatencyReader
 from gpudebug.core.trainlog.learned import LearnedLine, LearnedLines
 from gpudebug.core.trainlog.losses import Losses, Printer, UnnamedPlace
-from gpudebug.core.trainlog.names import Head, Role, read_head, read_row
+from gpudebug.core.trainlog.names import Role
 from gpudebug.core.trainlog.occasions import Objectives, Occasions
 from gpudebug.core.trainlog.origin import SourceLines, rank_of
 from gpudebug.core.trainlog.phase_lines import PhaseLines, declared_in, phase_in
@@ -20,6 +20,7 @@ from gpudebug.core.trainlog.sections import EVALUATION, REPORTED, TRAIN, LogSect
 from gpudebug.core.trainlog.series import Point, Thinned
 from gpudebug.core.trainlog.shape import LoggedNumber, Shape
 from gpudebug.core.trainlog.steps import BAR, LONGEST_LINE, CounterReading, Key, Line, StepCounters
+from gpudebug.core.trainlog.tables import Head, read_head, read_row
 from gpudebug.core.trainlog.text import clock, number, plain, readable, skeleton, stamp_seconds
 from gpudebug.core.trainlog.text import total as total_of
 from gpudebug.core.trainlog.timing import Timing
@@ -174,8 +175,8 @@ class LogState:
         if shape.stamp and not self.arrivals:
             self.stamp = stamp_seconds(text[shape.stamp[0] : shape.stamp[1]].decode("ascii"))
             self.fine = self.fine or (self.stamp is not None and self.stamp % 1 > 0)
-        if not self.arrivals:
-            at = self.stamp
+        if not self.arrivals and (shape.stamp or not shape.bars):
+            at = self.stamp  # A bar goes on where the line above it was stamped long ago.
         ranks = shape.ranks
         line = LineReadings(at, rank_of(text, ranks) if ranks.sure or ranks.process else "")
         in_row = bool(shape.rows) and self._row(text, shape, line)
@@ -188,7 +189,7 @@ class LogState:
             line.unnamed = self._unnamed(shape.unnamed, text, time)
         self._settle(line, time, int(text[slice(*ranks.numbered)]) if ranks.numbered else None)
         if in_row and self.steps.at_zero and self.head is not None and self.head.measures:
-            self.steps.begins_with_figures()
+            self.steps.begins_with_figures(line.tested)
         if line.losses or not line.positions:
             return None, at
         steps = ((key[1].lstrip("=:q "), n) for key, kind, _, n, _ in line.positions if kind == "step")
@@ -288,6 +289,7 @@ class LogState:
         for column, value, total in found or ():
             if column.role.kind not in ("data", "update", "total", "part", "rate"):
                 self._take(column.role, ("row", column.name), value, total, line)
+        line.tested = bool(found) and self.head is not None and self.head.evaluates
         return bool(found)
 
     def _settle(self, line: LineReadings, time: float | None, numbered: int | None) -> None:
@@ -311,6 +313,7 @@ class LogState:
                     if key in line.clocks:
                         self.timing.bar(source.key, n, *line.clocks[key])
                     begun = trained or (self.section.phase == REPORTED and bool(line.losses))
+                    begun = begun and not (line.tested and kind == "step" and not n)
                     reading = CounterReading(n, total, line.time, self.epoch, here, begun)
                     if self.steps.update(source, reading):
                         self.losses.begin_again()
@@ -318,7 +321,7 @@ class LogState:
                         named, step = n, source.value
         if line.losses and "loss" not in self.patterns:
             step = step if line.rank and step is not None else self.steps.current
-            printer = Printer(line.rank, numbered, named)
+            printer = Printer(line.rank, numbered, named, bool(line.clocks))
             for name, tier, value in line.losses:
                 self.losses.add(name, tier, value, step, time, line.gradient_lost, printer)
         line.time_steps(self.timing, time)

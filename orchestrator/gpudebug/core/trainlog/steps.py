@@ -63,7 +63,8 @@ class CountedBar:
 class StepCounter:
     """One counter. `kind`: step, bar, other (no optimiser step) or epoch; `value` counts over epochs.
 
-    `spans`: it went on where an epoch ended, so that it counts through all of them.
+    `spans`: it went on where an epoch ended, so that it counts through all of them; `rounds` are the epochs
+    in which it was seen, `round` the last of them.
     """
 
     key: Key
@@ -83,6 +84,8 @@ class StepCounter:
     with_loss: int = 0
     at_zero: bool = False
     spans: bool = False
+    rounds: int = 0
+    round: float | None = None
     time: float | None = None
     fallen: int | None = None
     restarts: int = 0
@@ -92,6 +95,8 @@ class StepCounter:
         """Takes a reading in; True if the counter moved on."""
         n, total, time = reading.n, reading.total, reading.time
         self.with_loss += reading.loss
+        if reading.epoch is not None and reading.epoch != self.round:
+            self.round, self.rounds = reading.epoch, self.rounds + 1
         if self.n < 0:
             self.first, self.at_zero = n, n == 0 and reading.loss
         elif n <= self.n and self._rolled(reading):
@@ -206,10 +211,12 @@ class StepCounters:
         open_ = [s for s in bars if key[2] and 0 < s.n <= n and s.n < int(key[2])]
         return max(open_, key=lambda s: s.n, default=None)
 
-    def begins_with_figures(self) -> None:
-        """Take in a loss on a line without a counter, or a row of a table."""
+    def begins_with_figures(self, tested: bool = False) -> None:
+        """Take in a loss on a line without a counter, or a row of a table; `tested`: beside an evaluation,
+        which at step 0 is of the model before any."""
         for source in self.at_zero:
-            source.begins_with_figures()
+            if not (tested and source.kind == "step"):
+                source.begins_with_figures()
         self.at_zero.clear()
 
     def goes_on(self, positions: Sequence[tuple[Key, str, float, int, int | None]]) -> bool:
@@ -283,12 +290,13 @@ class StepCounters:
         return max(named, key=StepCounter.score, default=leader)
 
     def reached(self, counter: StepCounter) -> int:
-        """Return how far a counter came; rounds of a bar are whole if the bar of the epochs says so."""
+        """Return how far a counter came; the rounds of a bar are whole if the bar of the epochs says so, of
+        which a bar that is redrawn seldom shows only parts."""
         outer, whole = self.epoch_counter, self.round_of(counter)
-        if outer is None or whole is None:
+        if outer is None or whole is None or 2 * counter.rounds < outer.value:
             return counter.reached
-        done = outer.value * whole[1]
-        return done if 0 <= done - counter.value < whole[1] else counter.reached
+        within = counter.n if counter.epoch == outer.value and counter.n < whole[1] else 0
+        return max(counter.reached, outer.value * whole[1] + within)
 
     def round_of(self, counter: StepCounter | None) -> tuple[Key, int] | None:
         """Return the bar of the epochs in each of which a bar comes to its total, and that total."""
@@ -334,28 +342,6 @@ class StepCounters:
         if of_epoch and leader.n + leader.gap < leader.total:
             return None  # How many epochs follow is not known, and what was seen is no plan.
         return leader.total * (leader.rolls + 1)
-
-
-def rate(points: Sequence[tuple[int, float]], least: float = 0.0) -> float | None:
-    """Steps per second of the steady part from (step, time); None if the times say too little.
-
-    Readings that arrived together count once, with the last step. The first tenth is left out as
-    warm-up, and the last reading: a bar's close and a buffer's last flush come late. Fewer than three
-    distinct times mean that the output was buffered. `least` is the shortest span in seconds that the
-    clock can measure.
-    """
-    last: dict[float, int] = {}
-    for step, time in points:
-        last[time] = max(step, last.get(time, step))
-    steady = sorted((time, step) for time, step in last.items())
-    if len(steady) < BUFFERED_TIMES:
-        return None
-    if len(steady) > BUFFERED_TIMES:
-        steady = steady[max(1, len(steady) // 10) if len(steady) > BUFFERED_TIMES + 1 else 0 : -1]
-    (start, before), (end, after) = steady[0], steady[-1]
-    if end <= start or end - start < least or after <= before:
-        return None
-    return (after - before) / (end - start)
 
 
 def unit_of(leader: StepCounter | None) -> str | None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import sqrt
 from statistics import median
 
 from gpudebug.core.trainlog.series import Point, Thinned
+from gpudebug.core.trainlog.steps import BUFFERED_TIMES, Key
 
-Key = tuple[str, ...]
+BY_BAR, PRINTED = "bar", "printed"
+"""Where a rate comes from: a bar's own clock, what is printed of steps."""
 
 CUMULATIVE_GROWTH = 3.0
 MIN_BAR_SECONDS = 10.0
@@ -23,6 +27,15 @@ MIN_PRINTED = 3
 
 MOST_BARS = 64
 
+UNSURE = 0.15
+"""Standard error of a median, in itself: rates that differ by more say no rate."""
+
+OF_MEDIAN = 1.25 * 1.4826
+"""Standard error of a median in median distances to it, of normal values."""
+
+FEWEST_SHOWN = 15
+"""Of fewer steps the first one's warm-up is a large part of any mean."""
+
 
 @dataclass(slots=True)
 class _BarClock:
@@ -32,10 +45,18 @@ class _BarClock:
     seconds: float = 0.0
     turns: int = 0
     at: tuple[float, float] | None = None
+    last: float = -1.0
     rates: Thinned[float] = field(default_factory=Thinned)
 
-    def read(self, n: float, elapsed: float) -> None:
-        if self.at and n >= self.at[0] and elapsed >= self.at[1]:
+    def read(self, n: float, elapsed: float | None, rate: float | None) -> None:
+        if rate and n != self.last:
+            self.rates.add(rate)
+        self.last = n
+        if elapsed is None:
+            return
+        if self.at == (0, 0) and n == 1:
+            self.at = (n, elapsed)  # The first step takes the warm-up too.
+        elif self.at and n >= self.at[0] and elapsed >= self.at[1]:
             self.n += n - self.at[0]
             self.seconds += elapsed - self.at[1]
         else:
@@ -45,6 +66,15 @@ class _BarClock:
     def per_s(self) -> float | None:
         """Its rate by its clock; None if its turns were too short for whole seconds."""
         return self.n / self.seconds if self.n and self.seconds >= MIN_BAR_SECONDS * self.turns else None
+
+    def shown(self) -> float | None:
+        """Its rate as printed; None if those of its positions differ too much."""
+        rates = self.rates.items()
+        if not rates:
+            return None
+        usual = median(rates)
+        error = OF_MEDIAN * median(abs(rate - usual) for rate in rates) / sqrt(len(rates))
+        return usual if error <= UNSURE * usual else None
 
 
 class Timing:
@@ -93,11 +123,7 @@ class Timing:
         """A bar's position, its clock in seconds, and the rate that it shows, in whatever it counts."""
         if key not in self._bars and len(self._bars) >= MOST_BARS:
             return
-        clock = self._bars.setdefault(key, _BarClock())
-        if elapsed is not None:
-            clock.read(n, elapsed)
-        if rate:
-            clock.rates.add(rate)
+        self._bars.setdefault(key, _BarClock()).read(n, elapsed, rate)
 
     def epoch(self, seconds: float, time: float | None) -> None:
         """The printed duration of an epoch, as the line of its end tells it."""
@@ -136,30 +162,30 @@ class Timing:
             return max(0.0, (self._total - self._data) / self._n)
         return self._update / (self._n - self._n_total)
 
-    def bar_per_s(self, bar: Key) -> float | None:
-        """The rate of a bar by its own clock, in what it counts."""
-        return self._bars[bar].per_s() if bar in self._bars else None
-
-    def steps_per_s(self, bar: Key | None) -> tuple[float, str] | None:
+    def steps_per_s(self, bar: Key | None, steps: int | None) -> tuple[float, str] | None:
         """(rate, where it comes from): the clock of the bar, else durations, else rates as printed.
 
-        `bar` is the one that counts what the steps count.
+        `bar` is the one that counts what the steps count; `steps` are those done, None if not known.
         """
         shown = self.shown_per_s(bar) if bar is not None else None
-        durations = self.durations()
-        if durations and (shown is None or shown[1] != "bar"):
-            return 1 / median(point.value for point in durations), "printed"
+        if shown is not None and shown[1] == BY_BAR:
+            return shown
+        if durations := self.durations():
+            return 1 / median(point.value for point in durations), PRINTED
+        if steps is not None and steps < FEWEST_SHOWN:
+            return None
         rates = self._rates.items()
-        return (median(rates), "printed") if rates and (shown is None or shown[1] != "bar") else shown
+        return (median(rates), PRINTED) if rates else shown
 
     def shown_per_s(self, bar: Key) -> tuple[float, str] | None:
-        """(rate, where it comes from) of a bar in what it counts: by its clock, else as printed."""
+        """(rate, where it comes from) of a bar in what it counts: by its clock, else as printed; None if the
+        printed ones differ too much."""
         clock = self._bars.get(bar)
         measured = clock.per_s() if clock else None
         if measured is not None:
-            return measured, "bar"
-        rates = clock.rates.items() if clock else ()
-        return (median(rates), "printed") if rates else None
+            return measured, BY_BAR
+        shown = clock.shown() if clock else None
+        return (shown, PRINTED) if shown else None
 
     def durations(self) -> tuple[Point, ...]:
         """Times of whole steps as printed: by themselves, else as data and update; empty if too few."""
@@ -174,3 +200,25 @@ def _cumulative(values: list[float]) -> bool:
     """Tell whether `time` counts from the start of a run or an epoch: it hardly ever falls, and grows."""
     falls = sum(1 for a, b in pairwise(values) if b < a)
     return len(values) >= 4 and falls <= 0.2 * len(values) and max(values) > CUMULATIVE_GROWTH * min(values)
+
+
+def rate(points: Sequence[tuple[int, float]], least: float = 0.0) -> float | None:
+    """Steps per second of the steady part from (step, time); None if the times say too little.
+
+    Readings that arrived together count once, with the last step. The first tenth is left out as
+    warm-up, and the last reading: a bar's close and a buffer's last flush come late. Fewer than three
+    distinct times mean that the output was buffered. `least` is the shortest span in seconds that the
+    clock can measure.
+    """
+    last: dict[float, int] = {}
+    for step, time in points:
+        last[time] = max(step, last.get(time, step))
+    steady = sorted((time, step) for time, step in last.items())
+    if len(steady) < BUFFERED_TIMES:
+        return None
+    if len(steady) > BUFFERED_TIMES:
+        steady = steady[max(1, len(steady) // 10) if len(steady) > BUFFERED_TIMES + 1 else 0 : -1]
+    (start, before), (end, after) = steady[0], steady[-1]
+    if end <= start or end - start < least or after <= before:
+        return None
+    return (after - before) / (end - start)

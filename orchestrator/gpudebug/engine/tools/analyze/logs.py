@@ -22,8 +22,8 @@ from gpudebug.core.recordings.monitors import readings_within
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.statistics.numbers import finite
 from gpudebug.core.trainlog.losses import NAME as UNNAMED
-from gpudebug.core.trainlog.names import find_header
 from gpudebug.core.trainlog.reader import LogProgress, LogReader, LogSummary
+from gpudebug.core.trainlog.tables import find_header
 from gpudebug.core.trainlog.written_tables import as_lines, records_in
 from gpudebug.edges import store
 from gpudebug.engine.run.readings import read_log, samples_beside
