@@ -229,3 +229,20 @@ def test_the_name_of_an_environment_is_no_framework() -> None:
 def test_dips_that_recur_are_no_loss() -> None:
     course = [loss / (20 if i % 5 == 0 else 1) for i, loss in enumerate(2.4 - 0.07 * i for i in range(30))]
     assert read("".join(f"step {i + 1} loss {loss}\n" for i, loss in enumerate(course))).trend == "CONVERGING"
+
+
+def test_bars_of_a_loop_between_the_rounds_do_not_count_though_they_are_drawn_more_often() -> None:
+    """Two bars without words, and the epoch's figures behind the last frame of the second."""
+
+    def bar(total: int, frames: int) -> str:
+        at = [total * i // frames for i in range(frames + 1)]
+        return "".join(f"\r{100 * n // total:3d}%|#   | {n}/{total} [00:01<00:01, 20.00it/s]" for n in at)
+
+    epochs = [
+        bar(20, 4) + "\n" + bar(60, 12) + "\n" + bar(60, 12) + f"epoch   {e} | train_loss: {5 * 0.8**e:.4f}\n"
+        for e in range(6)
+    ]
+    found = read("".join(epochs))
+    assert found.progress is not None
+    assert (found.progress.done, found.progress.total) == (120, 120)
+    assert (found.loss_name, found.points, str(found.trend)) == ("train_loss", 6, "CONVERGING")

@@ -31,9 +31,9 @@ def test_what_a_line_announces(line: str, said: str) -> None:
 def test_evaluation_is_believed_in_a_log_that_announces_training_too() -> None:
     section = LogSection()
     section.read("val", begun=True)
-    assert not section.validates("loss")
+    assert section.phase == ""
     section.read("train", begun=True)
     section.read("val", begun=True)
-    assert section.validates("loss") and not section.validates("train loss")
+    assert section.phase == "val"
     section.read("train", begun=True)
-    assert not section.validates("loss")
+    assert section.phase == ""

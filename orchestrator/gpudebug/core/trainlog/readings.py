@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from gpudebug.core.trainlog.names import TRAINING, words
 from gpudebug.core.trainlog.sections import EVALUATION, LogSection
 from gpudebug.core.trainlog.steps import Key
 from gpudebug.core.trainlog.timing import Timing
@@ -47,11 +48,10 @@ class LineReadings:
         return any(key[1] != "val" for key, _, _ in self.losses)
 
     def within(self, section: LogSection) -> None:
-        """Take a line of evaluation for what it is: its losses, and neither steps nor durations; in a section
-        of training it is that of a bar in between."""
-        between = not section.phase
+        """Take a line of evaluation for what it is: its losses that do not say otherwise, and neither steps
+        nor durations; in a section of training it is that of a bar in between."""
         self.losses = [
-            ((style, "val" if between or section.validates(name) else phase, name), tier, value)
+            ((style, phase if TRAINING.intersection(words(name)) else "val", name), tier, value)
             for (style, phase, name), tier, value in self.losses
         ]
         if section.phase == EVALUATION:

@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 
 from gpudebug.core.lazy import regex
-from gpudebug.core.trainlog.names import TRAINING, words
 
 TRAIN, EVALUATION, REPORTED = "train", "val", "reported"
 
@@ -60,7 +59,3 @@ class LogSection:
             self.phase, self._trains = "", True
         elif said == REPORTED or (said and self._trains and begun):
             self.phase = said
-
-    def validates(self, name: str) -> bool:
-        """Whether a loss of this name is of validation here."""
-        return bool(self.phase) and not TRAINING.intersection(words(name))

@@ -297,7 +297,7 @@ class LogState:
         self._place(line)
         if here:
             self.epoch = line.epoch
-        if self.section.phase or (line.clocks and not self.steps.interludes.isdisjoint(line.clocks)):
+        if self.section.phase or self.steps.between(line.clocks):
             line.within(self.section)
         trained = line.trained()
         self.trained += trained

@@ -6,7 +6,7 @@ is followed as one source; the source with the best name and the most distinct v
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 from typing import NamedTuple
@@ -29,7 +29,6 @@ SAME = 0.1
 
 ABOUT = 0.15
 """As much may differ of a counter through the run and the sum of one that begins again each epoch."""
-
 BAR = "bar"
 """Marks the key of an epoch counter that is a bar."""
 
@@ -64,7 +63,7 @@ class StepCounter:
     """One counter. `kind`: step, bar, other (no optimiser step) or epoch; `value` counts over epochs.
 
     `spans`: it went on where an epoch ended, so that it counts through all of them; `rounds` are the epochs
-    in which it was seen, `round` the last of them.
+    in which it was seen, `round` the last of them. `between`: a bar of another loop than the training's.
     """
 
     key: Key
@@ -86,6 +85,7 @@ class StepCounter:
     spans: bool = False
     rounds: int = 0
     round: float | None = None
+    between: bool = False
     time: float | None = None
     fallen: int | None = None
     restarts: int = 0
@@ -162,7 +162,7 @@ class StepCounter:
     def score(self) -> tuple[int, float]:
         if self.kind == "epoch":
             return (0, self.seen)
-        if self.kind == "other" or self.samples:
+        if self.kind == "other" or self.samples or self.between:
             return (1, self.seen)
         return (2 if self.seen > 1 or self.kind == "bar" or self.with_loss else -1, self.seen * self.weight)
 
@@ -186,7 +186,6 @@ class StepCounters:
         self.at_zero: list[StepCounter] = []
         self._totals: dict[Key, tuple[int, int]] = {}
         self._drawn: StepCounter | None = None
-        self.interludes: set[Key] = set()
         self.leader: StepCounter | None = None
         self.epoch_counter: StepCounter | None = None
         self.epochs: int | None = None
@@ -210,6 +209,9 @@ class StepCounters:
         bars = [s for s in self._sources.values() if s.kind == "bar" and (s.key[2], s.key[3]) == key[2:]]
         open_ = [s for s in bars if key[2] and 0 < s.n <= n and s.n < int(key[2])]
         return max(open_, key=lambda s: s.n, default=None)
+
+    def between(self, keys: Iterable[Key]) -> bool:
+        return any(key in self._sources and self._sources[key].between for key in keys)
 
     def begins_with_figures(self, tested: bool = False) -> None:
         """Take in a loss on a line without a counter, or a row of a table; `tested`: beside an evaluation,
@@ -258,11 +260,11 @@ class StepCounters:
         return False
 
     def _interlude(self, bar: StepCounter, again: bool) -> None:
-        """Take in that a bar was drawn, `again` from its beginning: a later one without other words that was
-        drawn between its rounds is of another loop, as of a validation that no word names."""
+        """Take in that a bar was drawn, `again` from its beginning: a later one without other words or a
+        loss of its own, drawn between its rounds, is of another loop: a validation that no word names."""
         drawn, self._drawn = self._drawn, bar
         if again and drawn is not None and drawn.order > bar.order and drawn.key[1] == bar.key[1]:
-            self.interludes.add(drawn.key)
+            drawn.between = drawn.with_loss <= max(drawn.seen // 2, bar.with_loss)
 
     def counted(self) -> StepCounter | None:
         """Return the leader, or the best named step where the leading bar counts what `timesteps` count, or
