@@ -6,12 +6,15 @@ import random
 
 import pytest
 from tests.support import monitors
+from tests.support.kept_forms import KEPT
 from tests.support.monitor_forms import FORMS, Form
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.recordings.monitors import MonitorRows, read_monitor, recognised
 from gpudebug.core.recordings.runs import read_recording
 from gpudebug.core.samples.row import HEADER
+
+EVERY = {**FORMS, **KEPT}
 
 
 def lines(text: str) -> list[str]:
@@ -22,7 +25,7 @@ def read(text: str) -> MonitorRows:
     return read_monitor(lines(text), "f.csv")
 
 
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("form", EVERY.values(), ids=EVERY)
 def test_each_form_is_recognised_and_read(form: Form) -> None:
     assert recognised(form.text) == form.source
     found = read_recording(lines(form.text), "f")
@@ -32,7 +35,7 @@ def test_each_form_is_recognised_and_read(form: Form) -> None:
     assert found.whole.gap_count == 0
 
 
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("form", EVERY.values(), ids=EVERY)
 def test_a_form_that_is_cut_anywhere_gives_no_other_figure(form: Form) -> None:
     made = random.Random(3)
     for _ in range(10):
@@ -60,7 +63,7 @@ def spoilt(text: str, made: random.Random) -> str:
     return "".join(found)
 
 
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("form", EVERY.values(), ids=EVERY)
 def test_a_form_that_is_spoilt_is_read_or_refused(form: Form) -> None:
     made = random.Random(7)
     for _ in range(15):

@@ -51,7 +51,7 @@ class Boxes:
         block, self._block = self._block, []
         if not block:
             return
-        if _OTHER_TABLE.search(self._heading) or "Version" in self._heading:
+        if _OTHER_TABLE.search(self._heading) or "version" in self._heading.lower():
             self._header, self._title = [], self._heading
         elif self._begins(block):
             self._header = block
@@ -67,7 +67,8 @@ class Boxes:
         cells = [cell for line in block for pane in line for cell in pane]
         source = source_of(cells, self._title, TEXT)
         width = len(cells)
-        self._collector.begin(NamedColumns(source, width, tuple(found), spaced, tuple(cells)), self._line)
+        columns = NamedColumns(source, width, tuple(found), spaced, tuple(cells), boxed=True)
+        self._collector.begin(columns, self._line)
         return True
 
     def _device(self, block: Sequence[Sequence[Sequence[str]]]) -> None:

@@ -81,12 +81,11 @@ def _by_size(value: float, quantity: str) -> str | None:
 
 def pair(cell: str) -> tuple[str, str] | None:
     """Split `0.3/192.0 GB` and `46W / 400W`, the first with the unit of the second; None if it is no pair."""
-    first, slash, second = plain(cell).partition("/")
-    if not slash or not _FIGURE.fullmatch(first.strip()) or not _FIGURE.fullmatch(second.strip()):
+    first, _, second = plain(cell).partition("/")
+    unit, first = _FIGURE.fullmatch(second.strip()), first.strip()
+    if unit is None or not (_FIGURE.fullmatch(first) or lacks(first)):
         return None
-    unit = _FIGURE.fullmatch(second.strip())
-    shared = unit.group(2) if unit else None
-    first = first.strip()
+    shared = unit.group(2)
     return (f"{first} {shared}" if shared and re.fullmatch(r"[\d.]+", first) else first), second.strip()
 
 
@@ -111,7 +110,8 @@ _MONTHS = {
         ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"], start=1
     )
 }
-_CLOCK = r"(?P<h>\d{1,2}):(?P<m>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?(?: ?(?P<ap>[AP]M))?"
+# A spreadsheet leaves the seconds out, or of a time with a fraction the hour.
+_CLOCK = r"(?P<h>\d{1,2}):(?P<m>\d\d)(?::(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?)?(?: ?(?P<ap>[AP]M))?"
 _ZONE = r"(?: ?(?P<z>Z|UTC|GMT|[+-]\d\d:?\d\d|[A-Z]{2,5}))?"
 _FORMS = tuple(
     regex(form, re.ASCII | re.IGNORECASE)
@@ -123,10 +123,11 @@ _FORMS = tuple(
         rf"(?P<d>\d\d?)\.(?P<mo>\d\d?)\.(?P<y>\d{{4}})[, ]+{_CLOCK}{_ZONE}",
         rf"(?:\w{{3,9}},? )?(?P<mn>[a-z]{{3}})[a-z]* +(?P<d>\d\d?),? {_CLOCK}{_ZONE} (?P<y>\d{{4}})",
         rf"(?:\w{{3,9}},? )?(?P<d>\d\d?) (?P<mn>[a-z]{{3}})[a-z]* (?P<y>\d{{4}}),? {_CLOCK}{_ZONE}",
-        _CLOCK,
+        rf"(?=\d\d?:\d\d:){_CLOCK}",
+        r"(?P<m>\d\d):(?P<s>\d\d)[.,](?P<f>\d{1,3})",
     )
 )
-DAY = 86_400.0
+DAY, HOUR = 86_400.0, 3600.0
 _LONGEST_MOMENT = 60
 _DATE_INSIDE = regex(
     r"\d{4}[-/]\d\d[-/]\d\d[T _-]\d\d:\d\d:\d\d(?:\.\d+)?|"
@@ -165,7 +166,7 @@ def moment(cell: str) -> tuple[float, bool] | None:
 
 
 def _seconds(parts: dict[str, str | None]) -> tuple[float, bool]:
-    hour, minute, second = (int(parts[part] or 0) for part in "hms")
+    hour, minute, second = (int(parts.get(part) or 0) for part in "hms")
     if parts.get("ap"):
         hour = hour % 12 + (12 if str(parts["ap"]).upper() == "PM" else 0)
     if hour > 23 or minute > 59 or second > 60:

@@ -115,6 +115,10 @@ def encoding_of(head: bytes) -> str | None:
     return None
 
 
+def text_of(head: bytes) -> str:
+    return head.decode(encoding_of(head) or "utf-8", "replace")
+
+
 def _goes_on_as_text(head: bytes) -> bool:
     """Tell whether a log begins so: formats hold lengths, versions or NUL bytes near their beginning."""
     first = head[:_FIRST]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
 from gpudebug.core.lazy import regex
 from gpudebug.core.recordings import names as of
 from gpudebug.core.recordings.names import NamedFigure
-from gpudebug.core.recordings.sources import QUERY
+from gpudebug.core.recordings.sources import COMPUTE_APPS, QUERY
 from gpudebug.core.recordings.tables import NamedColumns, delimited
 
 _TIME = regex(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}")
@@ -18,6 +19,7 @@ _BUS = regex(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.\d")
 _FIGURE = regex(r"-?\d+(\.\d+)?( (%|W|MiB|MHz))?")
 _STATE = regex(r"P\d{1,2}|0x[0-9a-fA-F]{16}|\[?N/A\]?|\[[A-Z][\w ]+\]|(Not )?Active|(En|Dis)abled|Default")
 _NAME = regex(r"(NVIDIA|Tesla|GeForce|Quadro|GRID|A\d+|H\d+|L\d+)\b[\w .()/-]*")
+_PROGRAM = regex(r"[\w./\[\\:-]+$|/")
 _WHOLE = regex(r"\d{1,3}")
 _SHAPES = ((of.TIME, _TIME), (of.UUID, _UUID), (of.BUS, _BUS))
 _UNITS = ("%", "W", "MiB")
@@ -32,7 +34,9 @@ def looks_headerless(lines: Sequence[str]) -> bool:
     if not rows or len({len(row) for row in rows}) > 1:
         return False
     if len(rows[0]) == 1:
-        return len(rows) > 1 and all(re.fullmatch(r"\d{1,3} %|\d+\.\d\d W", row[0]) for row in rows)
+        return len(rows) > 1 and all(re.fullmatch(r"\d{1,3} %|\d+\.\d\d W|\d+ MiB", row[0]) for row in rows)
+    if all(map(_of_process, rows)):
+        return True
     known = all(_is_known(cell) for row in rows for cell in row)
     return known and any(_TIME.fullmatch(c) or (_FIGURE.fullmatch(c) and " " in c) for c in rows[0])
 
@@ -44,7 +48,12 @@ def columns_of(lines: Sequence[str]) -> tuple[NamedColumns | None, str]:
     The first column in % is utilization.gpu, as in nvidia-smi's own list, the only one in W power.draw, the
     only one in MiB memory.used. What counts 0, 1, … over and over is the index.
     """
-    rows = [row for row in (delimited(",", line) for line in lines) if all(map(_is_known, row))]
+    every = [delimited(",", line) for line in lines]
+    if every and _of_process(every[0]):
+        return NamedColumns(
+            COMPUTE_APPS, len(every[0]), (), partial(delimited, ",")
+        ), "its rows are of processes"
+    rows = [row for row in every if all(map(_is_known, row))]
     if not rows:
         return None, "has no header and no whole row"
     width = len(rows[0])
@@ -73,6 +82,18 @@ def columns_of(lines: Sequence[str]) -> tuple[NamedColumns | None, str]:
         (place, NamedFigure(quantity, sure=True)) for quantity, place in sorted(at.items(), key=_place)
     )
     return NamedColumns(QUERY, width, figures, partial(delimited, ",")), note
+
+
+def _of_process(row: Sequence[str]) -> bool:
+    """Whether a row is one of --query-compute-apps: a process, its program, its memory and no more."""
+    kinds = Counter(
+        "memory" if cell.endswith(" MiB") else "pid" if cell.isdigit() else "known" if _is_known(cell) else ""
+        for cell in row
+    )
+    if (kinds["memory"], kinds["pid"], kinds[""]) != (1, 1, 1):
+        return False
+    program = next(cell for cell in row if not _is_known(cell))
+    return _PROGRAM.match(program) is not None and not any(c.endswith((" %", " W", " MHz")) for c in row)
 
 
 def _place(item: tuple[str, int]) -> int:

@@ -13,6 +13,7 @@ from gpudebug.core.recordings.boxes import Boxes, is_boxed, is_rule
 from gpudebug.core.recordings.cells import dated, moment
 from gpudebug.core.recordings.collect import Collector, MonitorRows
 from gpudebug.core.recordings.headless import ADD, columns_of, looks_headerless
+from gpudebug.core.recordings.lines import cleaner
 from gpudebug.core.recordings.names import FIGURES
 from gpudebug.core.recordings.printed import printed
 from gpudebug.core.recordings.sources import BOXED, CSV, JSON, QUERY, TEXT, version_of
@@ -33,13 +34,16 @@ _PEEK = 400
 _HEAD_LINES = 120
 _AHEAD = 4
 _UNIT_LINE = regex(r"#?\s*(ID|Id|Idx|YYYYMMDD|HH:MM:SS)\b|\s*\(DID")
-_PROMPT = regex(r"(\S{0,80}[$%>#]|PS [^>]{0,120}>)(\s+\S.*)?")
+_PROMPT = regex(r"(\[[^\]]{1,80}\]\S{0,9}[$%>#]|\S{0,80}[$%>#]|PS [^>]{0,120}>)(\s+\S.*)?")
+_PAGE = regex(r"\s*(<!doctype html|<html\b)", re.IGNORECASE)
 _TITLE = regex(r"[=*#-]{3,}.*[=*#-]{3,}")
-_TREE = regex(r"\s*(<\?xml|<nvidia_smi_log|[\[{])")
+_TREE = regex(r"\s*(<\?xml|<nvidia_smi_log|[\[{]\s*[\[{\"\]}])")
 _INDENTED = regex(
     r"(?m)^(?:# (?:HELP|TYPE) )?DCGM_FI_|^=+ ?NVSMI LOG|^GPU: \d+\s*$|^GPU\[\d+\]\s*: |^\s*NPU ID\s+: \d+"
 )
 _LOG_WORDS = regex(r"(?i)\b(loss|epoch|iter(ation)?s?|step)\b")
+_LEAST_ROWS = 3
+_UNKNOWN = NamedColumns(QUERY, 0, (), str.split)
 _MOST_UNREAD, _MOST_OF_A_LOG = 0.25, 0.1
 
 
@@ -49,7 +53,7 @@ def recognised(head: str) -> str | None:
     It is one if a header or a row of one stands in it, and hardly anything else.
     """
     head = head.lstrip("\ufeff")
-    lines = [line for line in head.splitlines()[:_HEAD_LINES] if line.strip()]
+    lines = _cleaned(head)
     if not lines or {*lines[0].split(",")} <= {*COLUMNS}:
         return None
     if _TREE.match(head):
@@ -58,7 +62,8 @@ def recognised(head: str) -> str | None:
         return read_monitor([head], "").source
     undated = [line for line in lines if moment(line) is None]
     if looks_headerless(undated[:-1] or undated):
-        return QUERY
+        columns, _ = columns_of(undated)
+        return columns.source if columns else QUERY
     reader, found = _look(head)
     strange = [line for line in reader.strange if not _PROMPT.match(line)]
     if not (found.parts or found.headers):
@@ -71,19 +76,30 @@ def recognised(head: str) -> str | None:
     return found.source
 
 
+def _cleaned(head: str) -> list[str]:
+    lines = head.splitlines()[:_HEAD_LINES]
+    return [line for line in map(cleaner(lines), lines) if line.strip()]
+
+
 @lru_cache(maxsize=1)
 def _look(head: str) -> tuple[_Reader, MonitorRows]:
-    lines = [line for line in head.splitlines()[:_HEAD_LINES] if line.strip()]
+    lines = _cleaned(head)
     reader = _Reader()
     for number, line in enumerate(lines, start=1):
         reader.take(line + "\n", number, lines[number : number + _AHEAD])
     return reader, reader.finish()
 
 
-def readings_within(head: str) -> str | None:
-    """Return which monitor's readings are among the lines of a log that begins so; None if none are."""
-    reader, found = _look(head.lstrip("\ufeff"))
-    return found.source if found.parts and reader.strange else None
+def readings_within(head: str, end: str = "") -> str | None:
+    """Return which monitor's readings are among the first or last lines of a log; None if none are."""
+    for text in (head.lstrip("\ufeff"), "\n".join(end.splitlines()[-_HEAD_LINES:])):
+        reader, found = _look(text)
+        if found.parts and (reader.strange or text != head):
+            return found.source
+        rows = [line for line in _cleaned(text) if looks_headerless([line, line])]
+        if len(rows) >= _LEAST_ROWS:
+            return (columns_of(rows)[0] or _UNKNOWN).source
+    return None
 
 
 def _tree_recognised(head: str) -> str | None:
@@ -124,6 +140,8 @@ def read_monitor(lines: Iterable[str], file: str) -> MonitorRows:
     """Read a recording that is `recognised`. Raises GpudebugError if what it lacks cannot be assumed."""
     iterator = capped(lines)
     peeked = list(islice(iterator, _PEEK))
+    clean = cleaner(peeked)
+    peeked = [clean(line) for line in peeked]
     head = "".join(peeked).lstrip("\ufeff")
     if _TREE.match(head) or _INDENTED.search(head[:8192]):
         return _read_tree(head, iterator, file)
@@ -136,7 +154,7 @@ def read_monitor(lines: Iterable[str], file: str) -> MonitorRows:
         reader.collector.notes.append(note)
         reader.collector.begin(columns, 1)
     window = peeked
-    for count, line in enumerate(chain(peeked, iterator), start=1):
+    for count, line in enumerate(chain(peeked, map(clean, iterator)), start=1):
         if count > MOST_ROWS:
             raise GpudebugError(
                 f"has more than {MOST_ROWS:,} rows", file=file, next="is this the right file?"
@@ -212,7 +230,7 @@ class _Reader:
     @property
     def _tabled(self) -> bool:
         columns = self.collector.columns
-        return columns is not None and columns.source not in BOXED
+        return columns is not None and not columns.boxed
 
     def _is_row(self, line: str) -> bool:
         columns = self.collector.columns
@@ -266,13 +284,15 @@ class _Reader:
             self.collector.stamp(date)
             return
         self.strange.append(line)
+        if _PAGE.match(line):
+            self.collector.notes.append(f"at line {number} an HTML page begins, an error of who delivered it")
         columns = self.collector.columns
         if columns is None:
             self.preamble = True
             return
         if columns.source in BOXED:
             return
-        if _PROMPT.match(line.strip()):
+        if _PROMPT.match(line.strip()) and not line.lstrip().startswith("<"):
             return
         self.collector.unreadable += 1
         width = len(columns.split(line))

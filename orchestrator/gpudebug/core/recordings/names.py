@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from gpudebug.core.lazy import regex
 
 TIME, DATE, INDEX, UUID, BUS, SERIAL, NAME = "time", "date", "index", "uuid", "bus", "serial", "name"
+HOST = "host"
 ENTITY, PROCESS, GRACT = "entity", "process", "gract"
 IDENTITIES = (UUID, BUS, SERIAL, ENTITY, INDEX)
 """What tells GPUs apart, the most certain first."""
@@ -35,11 +36,12 @@ _CALLED: dict[str, str] = {
     BUS: "pci bus id|bus id|pci bus|bdf|pci bdf|pcie id",
     SERIAL: "serial",
     NAME: "name|product name|device name|card series|card model|model name",
+    HOST: "host|hostname|host name|node|nodename|node name|machine",
     ENTITY: "entity",
     PROCESS: "pid|process id|process name|used gpu memory",
     "gpu_util": "util|~use|~usage|~busy|~load|~activity|~core util|~core usage|~core load|~compute util|"
     "~3d util|~util rate|~usage rate|!gfx|!gfx util|!gfx activity|!gfx usage|!gputl|!gr3d clock|!aicore|"
-    "!aicore util|!aicore usage|!aicore usage rate|!ai core|!compute util|!util overall|!203",
+    "!aicore util|!aicore usage|!aicore usage rate|!ai core|!compute util|!util overall|!util aip|!203",
     "mem_util": "!util memory|!util memory util|!memory copy util|!mcutl|!umc|!umc activity|!204",
     "mem_used_mb": "memory used|used memory|vram used|used vram|vram used memory|vram total used memory|!fb|"
     "!fb used|!fb memory usage used|!fbusd|!252|?memory usage|?vram usage|?vram|~?memory|?memory allocated|"
@@ -69,7 +71,7 @@ _NAMES = {
     for called in names.split("|")
 }
 _SPELLED = {
-    **dict.fromkeys(("utilization", "utilisation", "utils", "utl"), "util"),
+    **dict.fromkeys(("utilization", "utilisation", "utils", "utl", "uti"), "util"),
     **dict.fromkeys(("mem",), "memory"),
     **dict.fromkeys(("temp",), "temperature"),
     **dict.fromkeys(("pwr",), "power"),
@@ -112,7 +114,7 @@ _UNIT_WORDS = {
     **dict.fromkeys(("w", "watt", "watts"), "W"),
     **dict.fromkeys(("mw", "milliwatts"), "mW"),
     **dict.fromkeys(("mhz",), "MHz"),
-    **dict.fromkeys(("c", "celsius", "degc"), "C"),
+    **dict.fromkeys(("c", "celsius", "degc", "celsius degree"), "C"),
     **dict.fromkeys(("b", "bytes", "byte"), "B"),
     **dict.fromkeys(("kb", "kib"), "KiB"),
     **dict.fromkeys(("mb", "mib", "megabytes", "mbytes"), "MiB"),
@@ -131,6 +133,10 @@ _LAST = regex(r"\b(?:gpu|vram)\b.* (\d{1,3})$")
 # In a chart's export the name of the run comes first.
 _WANDB = regex(r"(?:.* - )?(?:system[./])?gpu\.(\d{1,3})\.(gpu|memory)")
 _OF_WANDB = {"gpu": "gpu_util", "memory": "mem_util"}
+_LABELLED = regex(r"(\w+)\{(.*)\}")
+_LABEL = regex(r"(\w+)=\"([^\"]*)\"")
+# As nvidia-smi spells a field and its unit.
+_FIELD = regex(r"[a-z]+(?:\.[a-z_]+)+ \[(?:%|W|MiB|MHz)\]")
 _CAMEL = regex(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -157,6 +163,9 @@ def named(name: str, *, table: bool = False) -> NamedFigure | None:
     tracked = _WANDB.fullmatch(name.strip())
     if tracked:
         return NamedFigure(_OF_WANDB[tracked.group(2)], "%", tracked.group(1), sure=True)
+    labelled = _LABELLED.fullmatch(name.strip())
+    if labelled:
+        return _of_series(labelled.group(1), dict(_LABEL.findall(labelled.group(2))))
     plain, unit = _unit_of(name.strip().strip("\"'"))
     words = re.sub(r"[^0-9a-z]+", " ", _CAMEL.sub(" ", plain).lower()).strip()
     numbered = _DEVICE.search(words) or _LAST.search(words)
@@ -173,8 +182,17 @@ def named(name: str, *, table: bool = False) -> NamedFigure | None:
     quantity, mark, of_gpu = found
     if unit is not None and unit not in UNITS.get(quantity, (unit,)):
         return None
-    sure = "!" in mark or (quantity in (*FIGURES, INDEX) and of_gpu)
+    sure = "!" in mark or (quantity in (*FIGURES, INDEX) and of_gpu) or _FIELD.fullmatch(name) is not None
     return NamedFigure(quantity, unit, device, sure, "?" in mark and unit is None)
+
+
+def _of_series(metric: str, labels: Mapping[str, str]) -> NamedFigure | None:
+    """Return what a series of Prometheus is of: `DCGM_FI_DEV_GPU_UTIL{gpu="0"}`."""
+    found, gpu = named(metric), labels.get("gpu")
+    if found is None or found.quantity not in (*FIGURES, GRACT) or gpu is None or labels.get("GPU_I_ID"):
+        return None
+    host = labels.get("Hostname") or labels.get("instance")
+    return NamedFigure(found.quantity, found.unit, f"{host}/{gpu}" if host else gpu, True, found.vague)
 
 
 def _last_part(name: str, device: str | None) -> NamedFigure | None:

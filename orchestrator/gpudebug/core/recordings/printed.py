@@ -1,12 +1,15 @@
-"""Lines that print a figure after its name: `tegrastats`, and `gpustat` for people."""
+"""Lines that print a figure after its name: `tegrastats`, `gpustat` for people, and loggers of one's own."""
 
 from __future__ import annotations
 
+import re
+
 from gpudebug.core.lazy import regex
 from gpudebug.core.recordings import names as of
-from gpudebug.core.recordings.names import NamedFigure
-from gpudebug.core.recordings.sources import TEGRASTATS
-from gpudebug.core.recordings.tables import NamedColumns
+from gpudebug.core.recordings.cells import dated
+from gpudebug.core.recordings.names import NamedFigure, named
+from gpudebug.core.recordings.sources import LINES, TEGRASTATS
+from gpudebug.core.recordings.tables import METRICS, NamedColumns
 
 _TEGRA = regex(r"(?:(?P<time>[\d/-]+ [\d:.]+) )?(?P<rest>(?=.*\bGR3D_FREQ\b).*\bRAM \d+/\d+MB.*)")
 _TEGRA_CELLS = (
@@ -28,6 +31,14 @@ _GPUSTAT = regex(
     r"(?:,\s*(\S+) ?/ ?\S+ W\s*)?\|\s*(\d+ ?/ ?\d+ [MG]i?B)\s*\|.*"
 )
 _GPUSTAT_NAMES = (of.INDEX, of.NAME, "temperature_c", "gpu_util", "power_w", "mem_used_mb")
+_LOGGED_NAMES = (of.INDEX, "gpu_util", "mem_used_mb", "power_w", "temperature_c", of.TIME)
+_OF_GPU = regex(r"\bGPU[ #:_-]?(\d{1,2})\b", re.IGNORECASE)
+_FIGURE = regex(
+    r"([A-Za-z][A-Za-z ._-]{1,24}?)\s?[:=]\s?(\d+(?:\.\d+)?(?: ?/ ?\d+(?:\.\d+)?)? ?(%|W|[MG]i?B|°?C))"
+    r"(?![\w%])"
+)
+_TIME_OF_DAY = regex(r"(?<![\d:])\d{1,2}:\d\d:\d\d(?:[.,]\d+)?(?![\d:])")
+_MOST_LOGGED = 300
 
 
 def _columns(source: str, figures: tuple[NamedFigure, ...]) -> NamedColumns:
@@ -36,6 +47,9 @@ def _columns(source: str, figures: tuple[NamedFigure, ...]) -> NamedColumns:
 
 TEGRA = _columns(TEGRASTATS, _TEGRA_NAMES[:4])
 TEGRA_TIMED = _columns(TEGRASTATS, _TEGRA_NAMES)
+LOGGED, LOGGED_TIMED = (
+    _columns(LINES, tuple(NamedFigure(name, sure=True) for name in _LOGGED_NAMES[:end])) for end in (5, 6)
+)
 GPUSTAT = _columns("gpustat", tuple(NamedFigure(name, sure=True) for name in _GPUSTAT_NAMES))
 
 
@@ -44,7 +58,27 @@ def printed(line: str) -> tuple[NamedColumns, list[str]] | None:
     if "GR3D_FREQ" in line:
         return _tegrastats(line)
     found = _GPUSTAT.fullmatch(line.strip()) if line.lstrip().startswith("[") and "|" in line else None
-    return (GPUSTAT, [cell or "" for cell in found.groups()]) if found else None
+    if found:
+        return GPUSTAT, [cell or "" for cell in found.groups()]
+    return _logged(line) if "%" in line and len(line) < _MOST_LOGGED else None
+
+
+def _logged(line: str) -> tuple[NamedColumns, list[str]] | None:
+    """Return the figures that a line of a log names, its GPU's utilisation in % among them."""
+    if "gpu" not in line.lower() or METRICS & {*re.split(r"[\W_\d]+", line.lower())}:
+        return None
+    number = _OF_GPU.search(line)
+    cells = {of.INDEX: number.group(1) if number else ""}
+    for name, cell, unit in _FIGURE.findall(line):
+        one = named(f"gpu {name} ({unit})")
+        if one is not None and cells.setdefault(one.quantity, cell) != cell:
+            return None
+    if "gpu_util" not in cells:
+        return None
+    at = _TIME_OF_DAY.search(line)
+    time = dated(line) or (at.group() if at else None)
+    found = [cells.get(name, "") for name in _LOGGED_NAMES[:5]]
+    return (LOGGED_TIMED, [*found, time]) if time else (LOGGED, found)
 
 
 def _tegrastats(line: str) -> tuple[NamedColumns, list[str]] | None:

@@ -10,10 +10,22 @@ from typing import Any
 
 from gpudebug.core.lazy import regex
 from gpudebug.core.recordings import names as of
-from gpudebug.core.recordings.cells import DAY, EPOCH_UNITS, lacks, moment, number, pair, plain, throttle
+from gpudebug.core.recordings.cells import (
+    DAY,
+    EPOCH_UNITS,
+    HOUR,
+    lacks,
+    moment,
+    number,
+    pair,
+    plain,
+    throttle,
+)
 from gpudebug.core.recordings.names import GRACT, SHARES, NamedFigure
 
-_INDEX = regex(r"(?:gpu|card|npu|device|cuda|nvidia|gcd)?[ _:\[]{0,2}(\d{1,3})\]?", re.IGNORECASE)
+_INDEX = regex(
+    r"(?:\S{1,100}/)?(?:gpu|card|npu|device|cuda|nvidia|gcd)?[ _:\[]{0,2}(\d{1,3})\]?", re.IGNORECASE
+)
 _DEVICE_KEYS = (of.UUID, of.BUS, of.SERIAL, of.INDEX)
 
 
@@ -35,7 +47,7 @@ def readings(figures: Sequence[tuple[int, NamedFigure]], cells: Sequence[str]) -
         cell = cells[at]
         if one.quantity in (of.TIME, of.DATE, of.NAME):
             continue
-        if one.quantity in of.IDENTITIES:
+        if one.quantity in (*of.IDENTITIES, of.HOST):
             identity.setdefault(one.quantity, "" if lacks(cell) and one.quantity != of.INDEX else plain(cell))
             continue
         values = by_device.setdefault(one.device, {})
@@ -86,6 +98,8 @@ def _reading(identity: Mapping[str, str], device: str | None, values: dict[str, 
     label = next((identity[k] for k in (of.UUID, of.BUS, of.SERIAL) if identity.get(k)), "")
     if device is not None:
         key = f"{key}.{device}" if key else device
+    host = identity.get(of.HOST)
+    key = f"{host}/{key}" if host and key else key
     return Reading(key, index, label.replace(",", " "), values)
 
 
@@ -127,8 +141,9 @@ class RecordedClock:
         time, dated = found
         self._take("dated" if dated else "of day", cell)
         if not dated:
-            if self._last is not None and time + self._day < self._last - DAY / 2:
-                self._day += DAY
+            turn = DAY if text.count(":") > 1 else HOUR
+            if self._last is not None and time + self._day < self._last - turn / 2:
+                self._day += turn
             time += self._day
         self._last = time
         return time

@@ -139,6 +139,8 @@ def recorded(found: MonitorRows, file: str) -> MonitorRecording:
     whole = runs[0].whole
     if len(runs) > 1:
         whole = summed_up(everything, found, _numbers_of(everything), timed=_follow(runs, found))
+        periods = {run.whole.period_s for run in runs}
+        whole = replace(whole, period_s=periods.pop() if len(periods) == 1 else whole.period_s)
     notes += _lost(runs)
     return MonitorRecording(found.source, tuple(runs), found.unreadable, tuple(notes), found.timed, whole)
 

@@ -12,10 +12,10 @@ PMON = "nvidia-smi pmon"
 DCGMI = "dcgmi dmon"
 TEGRASTATS, JTOP = "tegrastats", "jtop"
 COMPUTE_APPS = "nvidia-smi --query-compute-apps"
-CSV, JSON, TEXT = "CSV", "JSON", "text"
+CSV, JSON, TEXT, LINES = "CSV", "JSON", "text", "log lines"
 BOXED = (TEXT, "nvidia-smi", "npu-smi", "nvitop")
 """Those that draw their tables in boxes."""
-OTHERS = (CSV, JSON, TEXT)
+OTHERS = (CSV, JSON, TEXT, LINES)
 """Recordings whose monitor is not known by name."""
 
 

@@ -19,6 +19,7 @@ METRICS = frozenset({"loss", "step", "epoch", "iteration", "accuracy"})
 _DELIMITERS = (",", ";", "\t")
 _MOST_CELLS = 2000
 _NO_NAME = regex(r"[-+]?[\d.]+%?|.*[{}=].*|.*[\s:]-?\d+(\.\d+)?( ?(%|[A-Za-z]{1,3}))?")
+_UNNAMED = regex(r"Unnamed: \d+")
 _COMMA = regex(r"^(-?\d+),(\d+)(?=\D*$)")
 _VALUE_UNIT = regex(r"(?<=\d) +(?=(?:%|m?W|MHz|[KMG]i?B|°?C|J|V|mV|RPM)(?:\s|$))")
 _ENTITY = regex(r"\s*(GPU|GPU-I|GPU-CI|GPU_I|GPU_CI|Switch|CPU|CPU Core|Link|NvSwitch)\s+(\d{1,4})(?=\s|$)")
@@ -28,13 +29,14 @@ Split = Callable[[str], list[str]]
 
 @dataclass(frozen=True)
 class NamedColumns:
-    """What the cells of a row are of, by place; `split` takes a row apart."""
+    """What the cells of a row are of, by place; `split` takes a row apart. `boxed` is of panes in a box."""
 
     source: str
     width: int
     figures: tuple[tuple[int, NamedFigure], ...]
     split: Split
     names: tuple[str, ...] = ()
+    boxed: bool = False
 
     @cached_property
     def quantities(self) -> frozenset[str]:
@@ -101,7 +103,7 @@ def header_of(line: str, *, after: Sequence[str] = ()) -> NamedColumns | None:
     text = text.lstrip("#").strip() if hashed else text
     for delimiter in _DELIMITERS:
         if delimiter in text:
-            return _columns(delimited(delimiter, text), partial(_bare_row, delimiter), hashed)
+            return _columns(delimited(delimiter, text), partial(_bare_row, delimiter), hashed, after)
     by_words = text.split()
     if not by_words:
         return None
@@ -134,11 +136,14 @@ def _bare_row(delimiter: str, line: str) -> list[str]:
     return delimited(delimiter, line.strip().lstrip("#").strip() if line.lstrip().startswith("#") else line)
 
 
-def _columns(cells: Sequence[str], split: Split, table: bool) -> NamedColumns | None:
+def _columns(
+    cells: Sequence[str], split: Split, table: bool, after: Sequence[str] = ()
+) -> NamedColumns | None:
+    cells = ["" if _UNNAMED.fullmatch(cell) else cell for cell in cells]
     entity = bool(cells) and cells[0].lower() == "entity"
     if len(cells) > _MOST_CELLS or any(moment(cell) for cell in cells):
         return None
-    if not entity and any(_NO_NAME.fullmatch(cell) for cell in cells):
+    if not entity and any(_NO_NAME.fullmatch(cell) and named(cell) is None for cell in cells):
         return None
     if METRICS & {word for cell in cells for word in re.split(r"[\W_]+", cell.lower())}:
         return None
@@ -146,12 +151,21 @@ def _columns(cells: Sequence[str], split: Split, table: bool) -> NamedColumns | 
     source = source_of(cells)
     if source == JTOP:
         found = [(at, _OF_JTOP if cells[at] == "GPU" else one) for at, one in found]
+    found = [(at, _by_cells(at, one, [split(row) for row in after])) for at, one in found]
     if not _is_monitor(found, source, len(cells)):
         return None
     if any(one.quantity == of.PROCESS for _, one in found):
         found = [(at, one) for at, one in found if one.quantity in (of.TIME, of.DATE, of.INDEX, of.UUID)]
         source = PMON if table else COMPUTE_APPS
     return NamedColumns(source, len(cells), tuple(_unambiguous(found)), split, tuple(cells))
+
+
+def _by_cells(at: int, one: NamedFigure, rows: Sequence[Sequence[str]]) -> NamedFigure:
+    """Return what a column is of that names a GPU alone, `GPU 0`: its utilisation if its cells are in %."""
+    in_percent = bool(rows) and all(len(row) > at and row[at].endswith("%") for row in rows)
+    if one.quantity != of.INDEX or one.device is None or not in_percent:
+        return one
+    return NamedFigure("gpu_util", "%", one.device, sure=True)
 
 
 def _is_monitor(found: Sequence[tuple[int, NamedFigure]], source: str, width: int) -> bool:

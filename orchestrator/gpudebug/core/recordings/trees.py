@@ -19,9 +19,11 @@ from gpudebug.core.recordings.tables import METRICS, NamedColumns
 MOST_BYTES = 256 << 20
 _MOST_DEPTH = 40
 _DEVICE = regex(r"(?:gpu|card|npu|device|gcd)[ _:#\[]*([0-9][0-9A-Fa-f:.]{0,15})\]?", re.IGNORECASE)
+_OF_GPUS, _NUMBER = regex(r"(?i)(gpu|card|npu|device)s?"), regex(r"(\d{1,3})")
 _NOT_OF_NOW = regex(
     r"(?i)\b(max|min|applications?|default|limits?|thresholds?|supported|target|deferred|bar1|boost|"
-    r"customer|requested|module|shutdown|slowdown|process(es)?|accounted|violations?|counters?)\b"
+    r"customer|requested|module|shutdown|slowdown|process(es)?|accounted|violations?|counters?|"
+    r"mig devices?)\b"
 )
 # A file of statistics is no recording.
 _STATISTIC = regex(r"mean|avg|average|median|std|peak|p\d{1,2}", re.IGNORECASE)
@@ -68,6 +70,9 @@ class TreeReader:
 
     def take(self, document: Any, heading: str = "") -> bool:
         """Take in a document; False if no device is in it."""
+        if isinstance(document, list) and len(document) > 1 and all(map(_has_time, document)):
+            taken = [self.take(tick, heading) for tick in document]
+            return any(taken)
         if self._source is None:
             self._source = source_of([], heading + " " + _names_of(document), self._other)
         found: list[_Open] = []
@@ -113,7 +118,9 @@ class TreeReader:
             if leaf is not None:
                 inner = self._take_leaf(path, key, leaf, device) or inner
                 continue
-            numbered = _DEVICE.fullmatch(key.strip())
+            numbered = _DEVICE.fullmatch(key.strip()) or (
+                path and _OF_GPUS.fullmatch(path[-1]) and _NUMBER.fullmatch(key)
+            )
             if numbered and isinstance(value, (dict, PairList)):
                 inner = self._device(value, [*path, key], found, inner, depth, numbered.group(1)) or inner
             else:
@@ -134,7 +141,7 @@ class TreeReader:
         one, before = _Open(), len(found)
         if key is not None:
             one.put(NamedFigure(of.INDEX if key.isdigit() else of.BUS), key)
-        inner = self._walk(node, path if key is None else [], one, found, None, depth + 1)
+        inner = self._walk(node, path if key is None else ["gpu"], one, found, None, depth + 1)
         if one.has_figures and len(found) == before:
             if inner is not None:
                 one.put(NamedFigure(of.TIME), inner)
@@ -150,6 +157,12 @@ class TreeReader:
         if one.quantity not in (of.DATE, of.NAME, of.PROCESS):
             device.put(one, leaf)
         return None
+
+
+def _has_time(node: Any) -> bool:
+    """Whether a node has a time of its own: such are ticks, not the devices of one."""
+    names = (named(key) for key, value in _pairs(node) if _leaf(value) is not None)
+    return any(one is not None and one.quantity == of.TIME for one in names)
 
 
 class PairList(list[tuple[str, Any]]):
@@ -222,7 +235,7 @@ def json_documents(text: str) -> Iterator[Any]:
             value, at = decoder.raw_decode(text, at)
         except RecursionError:
             raise ValueError(at) from None
-        yield value
+        yield from prometheus_documents(value)
 
 
 def _mended(text: str) -> str:
@@ -232,7 +245,29 @@ def _mended(text: str) -> str:
     )
 
 
-_EXPORTED = regex(r"(DCGM_FI_\w+)\{([^{}]*)\} ([-+\w.]+)")
+def prometheus_documents(document: Any) -> Iterator[Any]:
+    """Yield the moments of an answer of Prometheus, the figures of each GPU together; any other document as
+    it is."""
+    data = document.get("data") if isinstance(document, dict) else None
+    series = data.get("result") if isinstance(data, dict) else None
+    if not isinstance(series, list):
+        yield document
+        return
+    moments: dict[str, dict[str, Any]] = {}
+    for one in series:
+        labels = one.get("metric") if isinstance(one, dict) else None
+        if not isinstance(labels, dict) or "gpu" not in labels or labels.get("GPU_I_ID"):
+            continue
+        for pair in one.get("values") or [one.get("value")]:
+            time, value = pair if isinstance(pair, list) and len(pair) == 2 else ("", None)
+            host, gpu = labels.get("Hostname", ""), str(labels["gpu"])
+            figures = moments.setdefault(str(time), {}).setdefault(f"{host}/{gpu}", {"timestamp": time})
+            figures |= {"hostname": host, "gpu": gpu, str(labels.get("__name__")): value}
+    for gpus in moments.values():
+        yield [*gpus.values()]
+
+
+_EXPORTED = regex(r"(DCGM_FI_\w+)\{([^{}]*)\} ([-+\w.]+)(?: (\d{9,13})$)?")
 _LABEL = regex(r"(\w+)=\"([^\"]*)\"")
 
 
@@ -248,8 +283,9 @@ def exporter_documents(lines: Iterable[str]) -> Iterator[Any]:
         if found[1] in gpus.get(labels["gpu"], ()):
             yield [*gpus.values()]
             gpus = {}
-        uuid = {"uuid": labels["UUID"]} if "UUID" in labels else {}
-        gpus.setdefault(labels["gpu"], {"gpu": labels["gpu"], **uuid})[found[1]] = found[3]
+        told = {"uuid": labels.get("UUID"), "timestamp": found[4]}
+        named_by = {"gpu": labels["gpu"], **{key: value for key, value in told.items() if value}}
+        gpus.setdefault(labels["gpu"], named_by)[found[1]] = found[3]
     if gpus:
         yield [*gpus.values()]
 

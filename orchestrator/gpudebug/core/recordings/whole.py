@@ -25,6 +25,8 @@ _MOST_GAPS = 20
 _STUCK_ROWS = 20
 _STUCK_S = 600.0
 _STUCK_UTIL = 50.0
+# So many rows of a GPU have one time: its clock is coarser than they are.
+_COARSE = 3
 _FEW = 10
 """Fewer readings are called so."""
 _ALWAYS = ("gpu_util", "mem_used_mb", "power_w")
@@ -39,8 +41,9 @@ def summed_up(
     for row in rows:
         by_key.setdefault(row.key, []).append(row)
     times = sorted(row.time for row in rows)
-    period = usual_period(rows) if timed else None
-    gaps = list(_gaps(times, period)) if timed else []
+    step = usual_period(rows) if timed else None
+    gaps = list(_gaps(times, step)) if timed else []
+    period = _finer(by_key.values(), step)
     devices = tuple(_device(by_key[key], number) for key, number in numbers.items() if key in by_key)
     start = _date(times[0]) if found.dated and timed else None
     known = {name for name in _ALWAYS if next(_values(rows, name), None) is not None}
@@ -78,6 +81,16 @@ def usual_period(rows: Iterable[Row]) -> float | None:
             gaps.append(abs(row.time - last[row.key]))
         last[row.key] = row.time
     return round(median(gaps), 6) if gaps else None
+
+
+def _finer(devices: Iterable[Sequence[Row]], step: float | None) -> float | None:
+    """Return the period of rows whose times are coarser than they are: whole minutes, say, as a spreadsheet
+    writes them."""
+    most = max(devices, key=len)
+    times = {row.time for row in most}
+    if step is None or len(most) < _COARSE * len(times) or len(times) < _FEW / _COARSE:
+        return step
+    return round((max(times) - min(times)) / (len(most) - 1), 6)
 
 
 def _gaps(times: Sequence[float], period: float | None) -> Iterable[RecordedGap]:

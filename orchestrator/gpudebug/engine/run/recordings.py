@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.recordings.formats import WANDB, encoding_of
+from gpudebug.core.recordings.formats import WANDB, encoding_of, text_of
 from gpudebug.core.recordings.monitors import recognised
 from gpudebug.core.recordings.runs import MonitorRecording, RecordedRun, read_recording
 from gpudebug.core.recordings.stores import read_wandb_run
@@ -56,13 +56,10 @@ def recording(path: Path) -> RecordedFile:
     if head.startswith(WANDB):
         data = store.read_file(path, LARGEST_WANDB, follow=True)
         return of_store(read_wandb_run(data, str(path)), str(path))
-    encoding = encoding_of(head)
-    text = head.decode(encoding or "utf-8", "replace")
-    if encoding is None or recognised(text) is None:
+    if recognised(text_of(head)) is None:
         refuse_binary(path, head, SAMPLES)
-    if recognised(text) is None:
         return RecordedFile((RunSamples(_ours(path)),))
-    with _text(path, encoding or "utf-8") as f:
+    with _text(path, encoding_of(head) or "utf-8") as f:
         return of_store(read_recording(f, str(path)), str(path))
 
 

@@ -136,6 +136,33 @@ def test_a_column_that_rises_is_no_loss(tmp_path: Path) -> None:
     answer = log(path).answer
     assert isinstance(answer, LogAnswer)
     assert (answer.loss.last, answer.loss.trend) == (None, "UNKNOWN")
+    assert answer.notes == ("its numbers have no names: which is a loss, a step or a utilisation is unknown",)
+
+
+def test_output_of_another_program_is_refused_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "gpu.txt"
+    path.write_text("Job ID: 7\nCluster: alpha\nState: COMPLETED (exit code 0)\nCPU Efficiency: 62.50%\n")
+    with pytest.raises(GpudebugError, match="is output of seff: it sums up a job"):
+        analyze([path])
+    path.write_text('{"series": [{"metric": "dcgm.gpu_utilization", "pointlist": [[1, 2]]}]}')
+    with pytest.raises(GpudebugError, match="is output of Datadog"):
+        analyze([path])
+
+
+def test_a_log_that_begins_with_output_of_another_program_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("Job ID: 7\nCluster: alpha\n" + rows("step {n} loss {loss}\n"))
+    assert isinstance(analyze([path]), LogAnswer)
+
+
+@pytest.mark.parametrize("between", ["", "step {n} loss {loss}\n"])
+def test_readings_without_a_header_are_named_wherever_they_are_in_a_log(tmp_path: Path, between: str) -> None:
+    path = tmp_path / "train.log"
+    reading = "2026/03/09 14:05:{n:02}.412, 0, 50 %, 400 MiB\n"
+    path.write_text(rows("step {n} loss {loss}\n") * 40 + rows(between + reading))
+    answer = analyze([path])
+    assert isinstance(answer, LogAnswer)
+    assert any("readings of nvidia-smi --query-gpu are in the file too" in note for note in answer.notes)
 
 
 def test_a_log_in_utf_16_is_read(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from gpudebug.core.errors import GpudebugError, UsageError
+from gpudebug.core.recordings.formats import text_of
 from gpudebug.edges import launcher, store
 from gpudebug.engine.run.readings import refuse_binary
 from gpudebug.engine.tools.analyze.kinds import (
@@ -21,7 +22,7 @@ from gpudebug.engine.tools.analyze.kinds import (
     kind_of,
     telling_head,
 )
-from gpudebug.engine.tools.analyze.logs import beside, log
+from gpudebug.engine.tools.analyze.logs import beside, log, refuse_other
 from gpudebug.engine.tools.analyze.outputs import Outputs
 
 if TYPE_CHECKING:
@@ -120,6 +121,8 @@ def _or_what_is_beside(path: Path, read: Callable[[], T]) -> T:
     try:
         return read()
     except GpudebugError as e:
+        if path.is_file():
+            refuse_other(path, text_of(store.read_head(path, HEAD, follow=True)))
         # Another remedy than another file is better.
         near = beside(path) if e.next is not None and e.next.startswith("give ") else None
         if near is not None:

@@ -19,6 +19,7 @@ from gpudebug.core.recordings.formats import (
     binary_format,
     encoding_of,
     is_text,
+    text_of,
 )
 from gpudebug.core.recordings.monitors import recognised
 from gpudebug.core.samples.table import looks_like_samples
@@ -89,7 +90,7 @@ def kind_of(head: bytes) -> tuple[FileKind, bool]:
         return FileKind.EVENTS, False
     packed = head.startswith(GZIP)
     content = _unpacked(head) if packed else head
-    text = content.decode(encoding_of(content) or "utf-8", "replace")
+    text = text_of(content)
     if looks_like_samples(text) or recognised(text):
         return FileKind.SAMPLES, packed
     if packed and not text.strip():

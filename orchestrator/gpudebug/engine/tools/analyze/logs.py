@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,9 @@ from gpudebug.core.answers.log import (
 )
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside.sections import printed
-from gpudebug.core.recordings.formats import encoding_of, is_text
+from gpudebug.core.recordings.formats import encoding_of, is_text, text_of
 from gpudebug.core.recordings.monitors import readings_within
+from gpudebug.core.recordings.others import other_output
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.statistics.numbers import finite
 from gpudebug.core.trainlog.losses import NAME as UNNAMED
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 _LARGEST, _LOG_END = 8 << 20, 256 << 10
 _AGAIN = "look at it again once its run has gone on"
 _LOGS = (".txt", ".log", ".out", ".jsonl", ".csv")
+_NUMBERS = re.compile(r"\s*[-+]?\d[\d.eE+-]*(?:(?:\s*[,;\t]\s*|\s+)[-+]?\d[\d.eE+-]*)*\s*")
+_LOOKED_AT_LINES = 100
 _LOOKED_AT = 5
 """Files beside one that was refused."""
 
@@ -57,7 +61,11 @@ def log(path: Path) -> AnalyzedFile:
         raise GpudebugError(
             "is JSON, but no trace, no section report and no log", file=str(path), next=f"give {KNOWN}"
         )
-    source = readings_within(head.decode(encoding_of(head) or "utf-8", "replace"))
+    text = text_of(head)
+    if silent:
+        refuse_other(path, text)
+    end = store.read_tail(path, _LOG_END, follow=True).decode("utf-8", "replace")
+    source = readings_within(text, end)
     if silent and source is not None:
         raise GpudebugError(
             f"holds readings of {source} among lines of another kind, and no training",
@@ -72,7 +80,6 @@ def log(path: Path) -> AnalyzedFile:
         )
     if silent and _only_names(path):
         raise GpudebugError("has the names of its columns and no rows yet", file=str(path), next=_AGAIN)
-    end = store.read_tail(path, _LOG_END, follow=True).decode("utf-8", "replace")
     failure = found.failure
     reward = _reward(found)
     answer = LogAnswer(
@@ -111,6 +118,18 @@ def _picture(*shown: Any) -> bytes:
     from gpudebug.edges import charts
 
     return charts.training_log(*shown)
+
+
+def refuse_other(path: Path, text: str) -> None:
+    """GpudebugError if a file that begins so is output of another program, without a GPU over time."""
+    other = other_output(text)
+    if other is not None:
+        raise GpudebugError(f"is output of {other.name}: {other.why}", file=str(path), next=other.next)
+
+
+def _only_numbers(text: str) -> bool:
+    lines = [line for line in text.splitlines()[:_LOOKED_AT_LINES] if line.strip()]
+    return len(lines) > 1 and all(_NUMBERS.fullmatch(line) for line in lines)
 
 
 def _only_names(path: Path) -> bool:
@@ -156,6 +175,8 @@ def _of_records(records: Sequence[Mapping[str, object]]) -> LogSummary:
 
 def _notes(head: bytes, found: LogSummary, broken: str | None, source: str | None) -> Iterator[str]:
     """What of the file was guessed, or not read."""
+    if found.points == 0 and _only_numbers(text_of(head)):
+        yield "its numbers have no names: which is a loss, a step or a utilisation is unknown"
     if broken:
         yield f"the file {broken}: what is before that was read"
     if found.loss_name == UNNAMED:
