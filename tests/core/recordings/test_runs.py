@@ -14,10 +14,15 @@ from gpudebug.core.recordings.collect import rows_a_tick
 from gpudebug.core.recordings.runs import MonitorRecording, read_recording
 from gpudebug.core.recordings.stores import WANDB, read_wandb_run
 from gpudebug.core.samples.table import read_samples
+from gpudebug.core.trainlog.logger_files import read_wandb_system
 
 
 def read(text: str) -> MonitorRecording:
     return read_recording(text.splitlines(keepends=True), "f.csv")
+
+
+def wandb_run(data: bytes, file: str) -> MonitorRecording:
+    return read_wandb_run(read_wandb_system(data), file)
 
 
 def spans(found: MonitorRecording) -> list[tuple[float, float]]:
@@ -269,7 +274,7 @@ def test_few_readings_are_called_so() -> None:
 
 
 def test_each_gpu_has_its_rows() -> None:
-    found = read_wandb_run(monitors.wandb_run(300, 2), "run.wandb")
+    found = wandb_run(monitors.wandb_run(300, 2), "run.wandb")
     (run,) = found.runs
     assert (found.source, len(run.rows), found.notes) == (WANDB, 60, ())
     last = run.rows[-1]
@@ -284,30 +289,30 @@ def test_each_gpu_has_its_rows() -> None:
 
 def test_keys_may_begin_with_system() -> None:
     records = [monitors.stats(1.7e9 + n, system__gpu__0__gpu=50.0) for n in range(3)]
-    assert [r.gpu_util for r in read_wandb_run(monitors.wandb(records), "f").runs[0].rows] == [50, 50, 50]
+    assert [r.gpu_util for r in wandb_run(monitors.wandb(records), "f").runs[0].rows] == [50, 50, 50]
 
 
 def test_a_half_written_file_gives_what_comes_before() -> None:
     data = monitors.wandb_run(300, 1)
-    found = read_wandb_run(data[: len(data) // 2], "f")
+    found = wandb_run(data[: len(data) // 2], "f")
     assert 5 < len(found.runs[0].rows) < 20
     assert found.notes[0].startswith("the file is cut short at byte ")
 
 
 def test_a_run_without_gpus_is_refused() -> None:
     with pytest.raises(GpudebugError, match="has no GPU in its system metrics"):
-        read_wandb_run(monitors.wandb([monitors.stats(1.7e9, cpu=10.0), monitors.history(1, loss=2.0)]), "f")
+        wandb_run(monitors.wandb([monitors.stats(1.7e9, cpu=10.0), monitors.history(1, loss=2.0)]), "f")
 
 
 def test_what_is_unknown_stays_so() -> None:
     records = [monitors.stats(1.7e9 + n, gpu__0__gpu=250.0 if n else 50.0, gpu__0__fan=3.0) for n in range(2)]
-    rows = read_wandb_run(monitors.wandb(records), "f").runs[0].rows
+    rows = wandb_run(monitors.wandb(records), "f").runs[0].rows
     assert [(r.gpu_util, r.power_w) for r in rows] == [(50, None), (None, None)]
 
 
 def test_figures_of_gpm_are_shares() -> None:
     records = [monitors.stats(1.7e9 + n, gpu__0__gpu=90.0, gpu__0__smActive=40.0 + n) for n in range(3)]
-    (device,) = read_wandb_run(monitors.wandb(records), "f").whole.devices
+    (device,) = wandb_run(monitors.wandb(records), "f").whole.devices
     assert device.sm_active == pytest.approx(0.41)
 
 
@@ -315,9 +320,9 @@ def test_a_run_that_has_only_begun_has_no_rows_yet() -> None:
     with pytest.raises(
         GpudebugError, match="has no rows of system metrics yet: W&B writes the first after 15 s"
     ):
-        read_wandb_run(monitors.wandb([monitors.history(1, loss=2.0)]), "f")
+        wandb_run(monitors.wandb([monitors.history(1, loss=2.0)]), "f")
 
 
 def test_a_key_with_a_number_that_no_gpu_has_is_none_of_a_gpu() -> None:
     with pytest.raises(GpudebugError, match="has no GPU in its system metrics"):
-        read_wandb_run(monitors.wandb([monitors.stats(1.7e9, **{"gpu__" + "9" * 5000 + "__gpu": 5.0})]), "f")
+        wandb_run(monitors.wandb([monitors.stats(1.7e9, **{"gpu__" + "9" * 5000 + "__gpu": 5.0})]), "f")

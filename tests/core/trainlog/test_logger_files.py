@@ -20,6 +20,7 @@ from gpudebug.core.trainlog.logger_files import (
     read_swanlab,
     read_wandb,
     read_wandb_system,
+    read_whole_wandb,
 )
 
 FILE = next((Path(__file__).parents[2] / "data" / "learning").glob("events*"))
@@ -170,3 +171,9 @@ def test_system_metrics_have_their_time() -> None:
     (reading,) = found.readings
     assert (reading.time, reading.values) == (1_764_928_878.25, {"gpu.0.gpu": 40.0, "cpu": 3.0})
     assert read_wandb_system(b"log").note == "is no file of a W&B run"
+
+
+def test_a_wandb_run_is_read_once_for_both() -> None:
+    data = monitors.wandb_run(60, 1)
+    for cut in (data, data[: len(data) // 2]):
+        assert read_whole_wandb(cut) == (read_wandb(cut), read_wandb_system(cut))

@@ -17,7 +17,7 @@ from gpudebug.core.recordings.runs import MonitorRecording, recorded
 from gpudebug.core.recordings.tables import NamedColumns
 from gpudebug.core.samples.row import DeviceReading
 from gpudebug.core.samples.table import LARGEST
-from gpudebug.core.trainlog.logger_files import SystemReading, WrittenScalars, read_wandb_system
+from gpudebug.core.trainlog.logger_files import SystemReading, SystemReadings, WrittenScalars
 from gpudebug.core.trainlog.text import as_number
 
 WANDB, MLFLOW, TRACKIO = "W&B system metrics", "MLflow system metrics", "trackio system metrics"
@@ -52,13 +52,12 @@ class StoredRun:
     history: WrittenScalars = field(default_factory=WrittenScalars)
 
 
-def read_wandb_run(data: bytes, file: str) -> MonitorRecording:
-    """Return the readings of its GPUs; `elapsed` counts from the first of them.
+def read_wandb_run(found: SystemReadings, file: str) -> MonitorRecording:
+    """Return the readings of a run's GPUs; `elapsed` counts from the first of them.
 
     Raises GpudebugError if it holds none: a run without a GPU, of which W&B records the host alone, one that
     is alive or was killed before the first, or a file that breaks off before it.
     """
-    found = read_wandb_system(data)
     return stored_recording({"": found.readings}, WANDB, file, found.note)
 
 

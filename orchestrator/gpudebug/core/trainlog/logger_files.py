@@ -12,9 +12,9 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import isfinite
 
 from gpudebug.core.trainlog.names import classify
@@ -212,7 +212,7 @@ class SystemReadings:
 def read_wandb(data: bytes) -> WrittenScalars:
     """Return the numbers of the history, by key; nested ones as `a.b`."""
     found = WrittenScalars()
-    found.note = _take_records(data, _HISTORY, lambda message: _take_history(message, found))
+    found.note = _take_records(data, {_HISTORY: partial(_take_history, found=found)})
     return found
 
 
@@ -228,32 +228,40 @@ def read_swanlab(data: bytes) -> WrittenScalars:
             figure = struct.unpack("<d", number)[0] if len(number) == 8 else 0.0
             found.add(key.decode("utf-8", "replace"), step, measured(figure))
 
-    found.note = _take_records(data, _SCALAR, take)
+    found.note = _take_records(data, {_SCALAR: take})
     return found
 
 
 def read_wandb_system(data: bytes) -> SystemReadings:
     """Return the system metrics that were recorded beside the history."""
     found = SystemReadings()
-
-    def take(message: bytes) -> None:
-        reading = _system_reading(message)
-        if reading is not None:
-            found.readings.append(reading)
-
-    found.note = _take_records(data, _STATS, take)
+    found.note = _take_records(data, {_STATS: partial(_take_system, found=found)})
     return found
 
 
-def _take_records(data: bytes, wanted: int, take: Callable[[bytes], None]) -> str | None:
-    """Take each record of a kind; where the file could not be read on, None if it could to its end."""
+def read_whole_wandb(data: bytes) -> tuple[WrittenScalars, SystemReadings]:
+    """Return the history and the system metrics; a long file takes seconds, so it is read once for both."""
+    history, system = WrittenScalars(), SystemReadings()
+    takers = {_HISTORY: partial(_take_history, found=history), _STATS: partial(_take_system, found=system)}
+    history.note = system.note = _take_records(data, takers)
+    return history, system
+
+
+def _take_system(message: bytes, found: SystemReadings) -> None:
+    reading = _system_reading(message)
+    if reading is not None:
+        found.readings.append(reading)
+
+
+def _take_records(data: bytes, takers: Mapping[int, Callable[[bytes], None]]) -> str | None:
+    """Take the records of these kinds; where the file could not be read on, None if it could to its end."""
     if not data.startswith(MAGICS):
         return "is no file of a W&B run"
     try:
         for record in _records(data):
             for number, value in fields(record):
-                if number == wanted and isinstance(value, bytes):
-                    take(value)
+                if number in takers and isinstance(value, bytes):
+                    takers[number](value)
     except ValueError as e:
         return str(e)
     return None

@@ -13,6 +13,7 @@ from gpudebug.core.recordings.monitors import recognised
 from gpudebug.core.recordings.runs import MonitorRecording, RecordedRun, read_recording
 from gpudebug.core.recordings.stores import read_wandb_run
 from gpudebug.core.samples.table import SampleTable, read_samples
+from gpudebug.core.trainlog.logger_files import read_wandb_system
 from gpudebug.core.words import counted
 from gpudebug.edges import opener, store
 from gpudebug.engine.run.readings import refuse_binary
@@ -55,7 +56,7 @@ def recording(path: Path) -> RecordedFile:
     head = store.read_head(path, HEAD, follow=True)
     if head.startswith(WANDB):
         data = store.read_file(path, LARGEST_WANDB, follow=True)
-        return of_store(read_wandb_run(data, str(path)), str(path))
+        return of_store(read_wandb_run(read_wandb_system(data), str(path)), str(path))
     if recognised(text_of(head)) is None:
         refuse_binary(path, head, SAMPLES)
         return RecordedFile((RunSamples(_ours(path)),))

@@ -8,13 +8,20 @@ from pathlib import Path
 from gpudebug.core.answers.log import LogAnswer, LoggedLoss, ProgressFigure
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence.learning import chosen, restarts
-from gpudebug.core.recordings.stores import MLFLOW, TRACKIO, of_mlflow, of_trackio, stored_recording
+from gpudebug.core.recordings.stores import (
+    MLFLOW,
+    TRACKIO,
+    of_mlflow,
+    of_trackio,
+    read_wandb_run,
+    stored_recording,
+)
 from gpudebug.core.statistics.units import LOSS, LOWER, REWARD
-from gpudebug.core.trainlog.logger_files import WrittenScalars, read_events, read_swanlab, read_wandb
+from gpudebug.core.trainlog.logger_files import WrittenScalars, read_events, read_swanlab, read_whole_wandb
 from gpudebug.core.verdict.work import trend
 from gpudebug.edges import charts, store
 from gpudebug.edges.sqlite import Database
-from gpudebug.engine.run.recordings import LARGEST_WANDB, RecordedFile, of_store, recording
+from gpudebug.engine.run.recordings import LARGEST_WANDB, RecordedFile, of_store
 from gpudebug.engine.tools.analyze.kinds import AnalyzedFile
 from gpudebug.engine.tools.analyze.logs import reward_of
 from gpudebug.engine.tools.analyze.samples import of_recording
@@ -26,8 +33,12 @@ _MLFLOW = ("run_uuid", "key", "value", "timestamp", "step", "is_nan")
 
 def wandb(path: Path) -> list[AnalyzedFile]:
     """Raises GpudebugError if the file holds neither GPUs nor a figure of learning."""
-    history = read_wandb(store.read_file(path, LARGEST_WANDB, follow=True))
-    return _both(path, lambda: recording(path), [("W&B", history)])
+    history, system = read_whole_wandb(store.read_file(path, LARGEST_WANDB, follow=True))
+
+    def read() -> RecordedFile:
+        return of_store(read_wandb_run(system, str(path)), str(path))
+
+    return _both(path, read, [("W&B", history)])
 
 
 def events(path: Path) -> list[AnalyzedFile]:
