@@ -109,6 +109,9 @@ CASES = (
         60,
     ),
     Case("a count that begins again with a line between", "".join(each("Iteration: {i}0 loss {loss}\n") + f"epoch {e} over\n" for e in range(3)), 0.7, 171),
+    Case("a last frame that is not drawn", "".join("".join(f"Epoch [{e}/3]: [{n}/20]  {5 * n}%|## , loss={2.9 - e / 2 - n / 40:.2f} [00:00<00:00]\n" for n in range(1, 20)) + f"Engine: Epoch[{e}] Complete. Time taken: 00:00:01\n" for e in (1, 2, 3)), 0.92, 60),
+    Case("a training that is ended in a batch", "Epoch 1/4\n50/50 - 1s - loss: 2.5\nEpoch 2/4\n50/50 - 1s - loss: 1.5\nEpoch 3/4\nBatch 7: Invalid loss, terminating training\n50/50 - 1s - loss: nan\n", nan, 108, trend="NAN"),
+    Case("one whose row is drawn on", "Epoch 1/4\n 1/50 - loss: 2.5Batch 1: Invalid loss, terminating training\n50/50 - 1s - loss: nan\n", nan, 2, trend="NAN"),
     Case("once more on the other stream", each("step {n} loss {loss}\n" * 2), 0.7, 60),
     Case("a duration of the epoch", each("epoch {i} training [time: 0.07s, train loss: {loss}]\n"), 0.7),
     Case("two opponents", each("step {n} d_loss: {loss} g_loss: 1.{i}\n"), 0.7, 60, trend="UNKNOWN"),
@@ -212,6 +215,35 @@ def test_a_list_of_what_a_library_runs_on_names_no_framework() -> None:
         ).framework
         is None
     )
+
+
+def test_a_bar_without_words_of_a_library_for_environments_counts_their_steps() -> None:
+    progress = read("[skrl:INFO] Seed: 0\n" + bars("", ((10, 1), (300, 15), (600, 30)), 600)).progress
+    assert progress is not None
+    assert (progress.unit, progress.done, progress.per_s) == (
+        "environment steps",
+        600,
+        pytest.approx(20, rel=0.05),
+    )
+    assert read(bars("", ((10, 1), (300, 15), (600, 30)), 600)).progress.unit == "iterations"
+
+
+def test_steps_a_second_of_an_environment_are_none_of_the_training() -> None:
+    block = "Learning iteration {i}/9\nSteps per second: 2812\nMean value loss: {loss}\n"
+    assert read("rsl_rl/runner\n" + each(block)).steps_per_s is None
+
+
+@pytest.mark.parametrize(("took", "per_s"), [("0.02", None), ("0.12", pytest.approx(1 / 0.12))])
+def test_a_duration_of_few_digits_says_no_rate(took: str, per_s: float | None) -> None:
+    assert read(each(f"step {{n}} loss {{loss}} step time: {took}s\n")).steps_per_s == per_s
+
+
+def test_a_total_below_the_count_plans_nothing() -> None:
+    progress = read(
+        "".join(f"Epoch[{n // 20 + 1}] Iteration[{n}/20] Loss: 0.{99 - n}\n" for n in range(5, 61, 5))
+    ).progress
+    assert progress is not None
+    assert (progress.done, progress.total) == (60, None)
 
 
 def test_a_total_that_grows_plans_nothing() -> None:

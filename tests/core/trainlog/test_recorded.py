@@ -19,7 +19,6 @@ UNTOLD = {
     "fastai__crash_pty": {"steps"},
     "hf_trainer__converge_notqdm_pipe": {"steps"},
     "hf_trainer__crash_notqdm_split": {"steps", "steps_per_s"},
-    "keras__torch_verbose2_terminate_nan_pipe": {"steps"},
     "lightning__csvlogger_nobar_pipe": {"steps", "steps_per_s"},
     "lightning__csvlogger_prints_pipe": {"steps_per_s"},
     "lightning__rich_converge_pipe": {"steps"},

@@ -181,6 +181,7 @@ _STARTS = regex(
     r"|(?P<keras> *0+/0+ .{0,80}(?:ms|us|s)/step)"
     r"|(?P<torchrun>\[default0+\]:)"
 )
+OF_ENVIRONMENTS = frozenset(("sb3", "rsl_rl", "skrl", "cleanrl", "rllib"))
 HEAD = 600
 _SEVERAL = regex(r"(?:\b(?:tensorflow|jax|paddle|pytorch|torch|mxnet)\b[\w.]*(?:, | and | or )+){2}", re.I)
 """A list of what a library may run on."""

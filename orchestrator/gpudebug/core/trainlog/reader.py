@@ -23,7 +23,7 @@ from gpudebug.core.trainlog.steps import BAR, CountedBar, Line, StepCounter, uni
 from gpudebug.core.trainlog.text import Splitter
 from gpudebug.core.trainlog.timing import PRINTED, rate
 from gpudebug.core.trainlog.work import LoggedWork
-from gpudebug.core.words import PHASE, Trend
+from gpudebug.core.words import PHASE, Trend, WorkName
 
 if TYPE_CHECKING:
     from gpudebug.core.records import Failure
@@ -197,7 +197,7 @@ def _summarised(state: LogState, exit_status: int | None, signal: int | None) ->
         loss_of=state.losses.spoken_by(best),
         disordered=best is not None and best.disordered,
         trend=state.losses.trend(best),
-        progress=_progress(state, counter, speed),
+        progress=_progress(state, counter, speed, best is not None),
         steps=state.steps.reached(counter) if counter and unit == "step" else None,
         step_unit=unit,
         total_steps=state.steps.total(counter) if unit == "step" else None,
@@ -223,12 +223,17 @@ def _summarised(state: LogState, exit_status: int | None, signal: int | None) ->
     )
 
 
-def _progress(state: LogState, counter: StepCounter | None, speed: float | None) -> LogProgress | None:
+def _progress(
+    state: LogState, counter: StepCounter | None, speed: float | None, has_loss: bool
+) -> LogProgress | None:
     if counter is None or not counter.counts:
         return None
     total = counter.total if counter.kind == "epoch" else state.steps.total(counter)
+    done, unit = state.steps.reached(counter), unit_name(counter)
+    if state.of_environment and counter.kind == "bar" and not has_loss:
+        unit = WorkName.ENVIRONMENT_STEPS  # A bar without words or losses is of what a run collects.
     of_epochs = state.timing.epoch_s(), state.timing.between_epochs_s()
-    return LogProgress(unit_name(counter), state.steps.reached(counter), total, speed, *of_epochs)
+    return LogProgress(unit, done, total if total is None or total >= done else None, speed, *of_epochs)
 
 
 def _rate(state: LogState, counter: StepCounter | None, unit: str | None) -> tuple[float | None, str | None]:

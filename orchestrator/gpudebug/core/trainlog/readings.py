@@ -29,6 +29,7 @@ class LineReadings:
     update: float | None = None
     total: float | None = None
     part: float = 0.0
+    grain: float = 0.0
 
     def duration(self, kind: str, tier: int, value: float) -> None:
         """Take in seconds of a step, or of a part of it; of several by one name the first."""
@@ -68,3 +69,4 @@ class LineReadings:
             timing.epoch(whole, time)
         elif data is not None or whole is not None or self.update is not None:
             timing.add(data, self.update, whole, time)
+            timing.grain = max(timing.grain, self.grain)

@@ -1,4 +1,4 @@
-"""Lines that announce what the rows below them are of: training or evaluation."""
+"""Lines that announce what the rows below them are of, training or evaluation, or what was before them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from gpudebug.core.lazy import regex
 
 TRAIN, EVALUATION, REPORTED = "train", "val", "reported"
+WHOLE, STOPPED = "whole", "stopped"
+"""An epoch is over; the training was ended in a batch, whatever is drawn of its epoch below."""
 
 LONGEST = 160
 MOST_WORDS = 6
@@ -24,17 +26,28 @@ _SETTINGS = regex(
     re.I,
 )
 _OVER = regex(r"\b(?:done|finished|completed?|ends?|ended|took|samples|skipp\w+)\b", re.I)
+_EPOCH_OVER = regex(r"\bepoch\W{0,3}0+\W{1,3}(?:is )?(?:completed?|done|finished|ended|over)\b", re.I)
+_BATCH_STOPS = regex(r"(?<![a-z])batch 0+: .{0,60}\b(?:terminating|stopping) training\b", re.I)
 _VALUE = regex(r"[:=]\s*['\"]?[\w.+-]|0\.0")
+
+
+def stopped_in(text: bytes) -> int:
+    """Return the batch, counted from 0, in which a line says that the training is ended."""
+    return int(text.lower().rpartition(b"batch ")[2].partition(b":")[0])
 
 
 def announced(text: str) -> str:
     """Return what a line of this text (digits zeroed) announces: train, val, reported (losses are those of
-    validation from there on), or nothing."""
+    validation from there on), whole, stopped, or nothing."""
     if len(text) > LONGEST:
         return ""
     text = _LOGGER.sub("", text, count=1)
     if _REPORTED.search(text):
         return REPORTED
+    if _BATCH_STOPS.search(text):
+        return STOPPED
+    if _EPOCH_OVER.search(text):
+        return WHOLE
     evaluation, training = _EVALUATION.search(text), _TRAINING.search(text)
     if not (evaluation or training) or len(text.split()) > MOST_WORDS:
         return ""

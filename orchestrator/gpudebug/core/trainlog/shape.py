@@ -292,7 +292,7 @@ def label_of(gap: str, at: int, table: bool) -> tuple[str, list[str], str, Span 
     after = gap[len(trimmed) :]
     style = "q" if "'" in after or '"' in after else "=" if "=" in after else ":" if ":" in after else " "
     parts = _DELIMITER.split(_PARENS.sub(r" \1", trimmed))
-    key = _UNIT_BEFORE.sub("", parts[-1].strip(" '\"`-./*")) if parts else ""
+    key = _UNIT_BEFORE.sub("", parts[-1].strip(" '\"`-./*>")) if parts else ""
     parent = _PARENT.search(trimmed)
     if parent and parent[2] == key:
         return f"{parent[1]} {key}", parts[:-1], style, None

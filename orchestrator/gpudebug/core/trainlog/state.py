@@ -13,15 +13,23 @@ from gpudebug.core.trainlog.learned import LearnedLine, LearnedLines
 from gpudebug.core.trainlog.losses import Losses, Printer, UnnamedPlace
 from gpudebug.core.trainlog.names import Role
 from gpudebug.core.trainlog.occasions import Objectives, Occasions
-from gpudebug.core.trainlog.origin import SourceLines, rank_of
+from gpudebug.core.trainlog.origin import OF_ENVIRONMENTS, SourceLines, rank_of
 from gpudebug.core.trainlog.phase_lines import PhaseLines, declared_in, phase_in
 from gpudebug.core.trainlog.readings import LineReadings
-from gpudebug.core.trainlog.sections import EVALUATION, REPORTED, TRAIN, LogSection
+from gpudebug.core.trainlog.sections import (
+    EVALUATION,
+    REPORTED,
+    STOPPED,
+    TRAIN,
+    WHOLE,
+    LogSection,
+    stopped_in,
+)
 from gpudebug.core.trainlog.series import Point, Thinned
 from gpudebug.core.trainlog.shape import LoggedNumber, Shape
 from gpudebug.core.trainlog.steps import BAR, LONGEST_LINE, CounterReading, Key, Line, StepCounters
 from gpudebug.core.trainlog.tables import Head, read_head, read_row
-from gpudebug.core.trainlog.text import clock, number, plain, readable, skeleton, stamp_seconds
+from gpudebug.core.trainlog.text import clock, last_digit, number, plain, readable, skeleton, stamp_seconds
 from gpudebug.core.trainlog.text import total as total_of
 from gpudebug.core.trainlog.timing import Timing
 from gpudebug.core.trainlog.work import NamedStep, WorkLog
@@ -118,7 +126,11 @@ class LogState:
     def _listen(self, learned: LearnedLine, segment: bytes, text: bytes, time: float | None) -> None:
         """Takes in what a line says in words."""
         self._phase(learned.turn, segment, text, time)
-        if learned.section:
+        if learned.section == WHOLE:
+            self.steps.ends_epoch()
+        elif learned.section == STOPPED:
+            self.steps.stop_in(stopped_in(text))
+        elif learned.section:
             self.section.read(learned.section, self.trained > 1)
         self.occasions.read(learned.occasion, text, self.seen, self.losses.begun, learned.state)
         for topic in learned.about:
@@ -149,6 +161,11 @@ class LogState:
         matching = [name for name, one in self.declared.items() if next(one.finditer(text), None)]
         self.pattern_seconds += self.clock() - start
         return declared_in(matching, self.phases.current, self.phases.order)
+
+    @property
+    def of_environment(self) -> bool:
+        """Whether a library is seen that trains on an environment, whose steps are what it counts."""
+        return not OF_ENVIRONMENTS.isdisjoint(self.frameworks)
 
     @property
     def seen(self) -> int:
@@ -212,6 +229,8 @@ class LogState:
         if item.named:
             key = item.style, text[item.named[0] : item.named[1]].decode("ascii").lower()
         total = number(text[item.total[0] : item.total[1]]) if item.total else None
+        if item.role.kind in ("data", "update", "total"):
+            line.grain = max(line.grain, item.scale * last_digit(printed))
         self._take(item.role, key, value, total, line, item.scale)
 
     def _take(
@@ -247,7 +266,7 @@ class LogState:
         elif kind == "gradient":
             line.gradient_lost = line.gradient_lost or not isfinite(value)
         elif phase != "val" and isfinite(value) and value >= 0:
-            if kind == "rate":
+            if kind == "rate" and not self.of_environment:
                 self.timing.rate(value)
             line.duration(kind, role.tier, value * scale)
 

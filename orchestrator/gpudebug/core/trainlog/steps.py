@@ -190,6 +190,7 @@ class StepCounters:
         self.epoch_counter: StepCounter | None = None
         self.epochs: int | None = None
         self.limit: int | None = None
+        self.stopped: int | None = None
 
     def source(self, key: Key, kind: str, weight: float, n: int = 0) -> StepCounter | None:
         """Return the counter of this key; of a bar that changed its words, the one that stands at `n`."""
@@ -220,6 +221,18 @@ class StepCounters:
             if not (tested and source.kind == "step"):
                 source.begins_with_figures()
         self.at_zero.clear()
+
+    def ends_epoch(self) -> None:
+        """Take in that an epoch is over: a bar's last frame in it may not be drawn."""
+        bar = self.leader
+        if bar is not None and bar.kind != "epoch" and bar.total and bar.n + bar.gap >= bar.total > bar.n:
+            bar.n, bar.value = bar.total, bar.base + bar.total
+
+    def stop_in(self, batch: int) -> None:
+        """Take in that the training was ended in this batch, counted from 0: the epoch's row shows all."""
+        leader = self.leader
+        whole = leader is not None and leader.total is not None and leader.n >= leader.total
+        self.stopped = (0 if leader is None else leader.value if whole else leader.base) + batch + 1
 
     def goes_on(self, positions: Sequence[tuple[Key, str, float, int, int | None]]) -> bool:
         """Tell whether a line's counters go on from where they were, or a bar of theirs begins again."""
@@ -294,6 +307,8 @@ class StepCounters:
     def reached(self, counter: StepCounter) -> int:
         """Return how far a counter came; the rounds of a bar are whole if the bar of the epochs says so, of
         which a bar that is redrawn seldom shows only parts."""
+        if self.stopped is not None and counter.kind != "epoch":
+            return self.stopped
         outer, whole = self.epoch_counter, self.round_of(counter)
         if outer is None or whole is None or 2 * counter.rounds < outer.value:
             return counter.reached

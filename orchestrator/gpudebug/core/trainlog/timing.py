@@ -91,6 +91,7 @@ class Timing:
         self._epochs: Thinned[Point] = Thinned()
         self._between: Thinned[float] = Thinned()
         self._ended: float | None = None
+        self.grain = 0.0
 
     def add(
         self, data: float | None, update: float | None, total: float | None, time: float | None = None
@@ -163,15 +164,17 @@ class Timing:
         return self._update / (self._n - self._n_total)
 
     def steps_per_s(self, bar: Key | None, steps: int | None) -> tuple[float, str] | None:
-        """(rate, where it comes from): the clock of the bar, else durations, else rates as printed.
+        """(rate, where it comes from): the clock of the bar, else durations whose last digit is small enough,
+        else rates as printed.
 
         `bar` is the one that counts what the steps count; `steps` are those done, None if not known.
         """
         shown = self.shown_per_s(bar) if bar is not None else None
         if shown is not None and shown[1] == BY_BAR:
             return shown
-        if durations := self.durations():
-            return 1 / median(point.value for point in durations), PRINTED
+        usual = median([point.value for point in self.durations()] or [0.0])
+        if usual and self.grain <= 2 * UNSURE * usual:
+            return 1 / usual, PRINTED
         if steps is not None and steps < FEWEST_SHOWN:
             return None
         rates = self._rates.items()

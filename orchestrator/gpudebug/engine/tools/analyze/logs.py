@@ -27,6 +27,7 @@ from gpudebug.core.trainlog.losses import NAME as UNNAMED
 from gpudebug.core.trainlog.reader import LogProgress, LogReader, LogSummary
 from gpudebug.core.trainlog.tables import find_header
 from gpudebug.core.trainlog.written_tables import as_lines, records_in
+from gpudebug.core.words import WorkName
 from gpudebug.edges import store
 from gpudebug.engine.run.readings import read_log, samples_beside
 from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, AnalyzedFile, is_document, is_records
@@ -82,6 +83,7 @@ def log(path: Path) -> AnalyzedFile:
         raise GpudebugError("has the names of its columns and no rows yet", file=str(path), next=_AGAIN)
     failure = found.failure
     reward = _reward(found)
+    elsewhere = found.progress is not None and found.progress.unit == WorkName.ENVIRONMENT_STEPS
     answer = LogAnswer(
         file=str(path),
         framework=found.framework,
@@ -94,8 +96,8 @@ def log(path: Path) -> AnalyzedFile:
             of=found.loss_is,
         ),
         progress=_progress(found.progress),
-        steps=found.steps,
-        steps_per_s=finite(found.steps_per_s),
+        steps=None if elsewhere else found.steps,
+        steps_per_s=None if elsewhere else finite(found.steps_per_s),
         data_s=finite(found.data_s),
         update_s=finite(found.update_s),
         work=_work(found.work),
