@@ -246,6 +246,39 @@ def test_a_total_below_the_count_plans_nothing() -> None:
     assert (progress.done, progress.total) == (60, None)
 
 
+STAMPED = "2026-01-02 {hour}:00:{at:02} INFO step {n} loss {loss:.2f}\n"
+
+
+def stamped(*hours: int) -> str:
+    count = range(1, 41)
+    return "".join(
+        STAMPED.format(hour=hours[(n - 1) * len(hours) // 40], at=n, n=n, loss=3 - n / 20) for n in count
+    )
+
+
+def test_a_clock_that_goes_back_gives_no_rate() -> None:
+    assert (read(stamped(14)).clock_back, read(stamped(14)).progress.per_s) == (False, pytest.approx(1))
+    back = read(stamped(14, 13))
+    assert (back.clock_back, back.progress.done, back.progress.per_s, back.last) == (True, 40, None, 1.0)
+    odd = STAMPED.format(hour=9, at=1, n=40, loss=1.0)
+    assert not read(stamped(14) + odd).clock_back
+
+
+def test_epochs_out_of_order_have_no_trend() -> None:
+    rows = [f"{n},{3 - n / 20:.2f}\n" for n in range(1, 41)]
+    found = read("epoch,train_loss\n" + "".join(rows[i * 17 % 40] for i in range(40)))
+    assert (found.disordered, found.trend, found.progress.done) == (True, "UNKNOWN", 40)
+    assert not read("epoch,train_loss\n" + "".join(rows[:20] + rows)).disordered
+
+
+@pytest.mark.parametrize("end", ["</html>\n", ""])
+def test_a_page_in_a_log_is_left_out(end: str) -> None:
+    page = "<!DOCTYPE html>\n<html><h1>502</h1>\n<p>step 3 loss 0.5</p>\n" + end
+    found = read(stamped(14) + page)
+    assert (found.pages, found.points, found.last, found.progress.done) == (1, 40, 1.0, 40)
+    assert end == "" or read(page + stamped(14)).points == 40
+
+
 def test_a_total_that_grows_plans_nothing() -> None:
     row = "| total/steps    | {n}000  |\n| total/episodes | {n}      |\n| total/steps_per_second | 62.5 |\n"
     progress = read(each(row)).progress

@@ -95,8 +95,8 @@ Key = tuple[str, str, str]
 
 
 class Printer(NamedTuple):
-    """Who printed a line: its rank, the number ahead of it that may be one, the step that it names, and if
-    it is a bar."""
+    """Who printed a line: its rank, the number ahead of it that may be one, the step or the new epoch
+    that it names, and if it is a bar."""
 
     rank: str = ""
     numbered: int | None = None

@@ -18,10 +18,10 @@ from gpudebug.core.trainlog.failure import classify_failure
 from gpudebug.core.trainlog.latency import PrintedLatencies
 from gpudebug.core.trainlog.losses import shown_name
 from gpudebug.core.trainlog.phase_lines import LoggedPhase, separated
-from gpudebug.core.trainlog.state import COARSE_SPAN, GROUP, PATTERN_SECONDS, LogState
+from gpudebug.core.trainlog.state import GROUP, PATTERN_SECONDS, LogState
 from gpudebug.core.trainlog.steps import BAR, CountedBar, Line, StepCounter, unit_name, unit_of
 from gpudebug.core.trainlog.text import Splitter
-from gpudebug.core.trainlog.timing import PRINTED, rate
+from gpudebug.core.trainlog.timing import COARSE_SPAN, PRINTED, rate
 from gpudebug.core.trainlog.work import LoggedWork
 from gpudebug.core.words import PHASE, Trend, WorkName
 
@@ -51,7 +51,8 @@ class LogSummary:
 
     `loss` is an even spread of the printed values (equal neighbours count once), `loss_begin` the first of
     them, `points` how many there were, `first` and `last` the ends; `loss_of` says whose it is where several
-    ranks print one; `disordered`: its lines are out of order. `of_learner` says that they are a critic's or a
+    ranks print one; `disordered`: its lines are out of order; `clock_back`: their stamps go back by more than
+    ten seconds; `pages` are HTML pages that were left out. `of_learner` says that they are a critic's or a
     policy's, which need not fall.
     `step_unit` is what the log counts: step, timesteps (of an environment), samples or epoch; `step_times`
     are (count, seconds since launch at which it was first seen) and `progress_per_s` the rate in that unit;
@@ -77,6 +78,8 @@ class LogSummary:
     last: float | None = None
     loss_of: str | None = None
     disordered: bool = False
+    clock_back: bool = False
+    pages: int = 0
     trend: Trend = Trend.UNKNOWN
     progress: LogProgress | None = None
     steps: int | None = None
@@ -196,6 +199,8 @@ def _summarised(state: LogState, exit_status: int | None, signal: int | None) ->
         last=state.losses.last(best),
         loss_of=state.losses.spoken_by(best),
         disordered=best is not None and best.disordered,
+        clock_back=state.stamps.go_back,
+        pages=state.pages.count,
         trend=state.losses.trend(best),
         progress=_progress(state, counter, speed, best is not None),
         steps=state.steps.reached(counter) if counter and unit == "step" else None,
@@ -237,8 +242,8 @@ def _progress(
 
 
 def _rate(state: LogState, counter: StepCounter | None, unit: str | None) -> tuple[float | None, str | None]:
-    if counter is not None:
-        measured = rate(counter.times.items(), 0.0 if state.arrivals or state.fine else COARSE_SPAN)
+    if counter is not None and (state.arrivals or not state.stamps.go_back):
+        measured = rate(counter.times.items(), 0.0 if state.arrivals or state.stamps.fine else COARSE_SPAN)
         if measured is not None:
             return measured, "arrival" if state.arrivals else "stamps"
     whole = state.steps.round_of(counter)

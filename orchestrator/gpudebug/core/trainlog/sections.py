@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from gpudebug.core.lazy import regex
 
 TRAIN, EVALUATION, REPORTED = "train", "val", "reported"
-WHOLE, STOPPED = "whole", "stopped"
-"""An epoch is over; the training was ended in a batch, whatever is drawn of its epoch below."""
+WHOLE, STOPPED, PAGE = "whole", "stopped", "page"
+"""An epoch is over; the training was ended in a batch, whatever is drawn of its epoch below; HTML begins."""
+
+LONGEST_PAGE = 400
 
 LONGEST = 160
 MOST_WORDS = 6
@@ -27,6 +29,7 @@ _SETTINGS = regex(
 )
 _OVER = regex(r"\b(?:done|finished|completed?|ends?|ended|took|samples|skipp\w+)\b", re.I)
 _EPOCH_OVER = regex(r"\bepoch\W{0,3}0+\W{1,3}(?:is )?(?:completed?|done|finished|ended|over)\b", re.I)
+_PAGE = regex(r"\s*<(?:!doctype html|html)\b", re.I)
 _BATCH_STOPS = regex(r"(?<![a-z])batch 0+: .{0,60}\b(?:terminating|stopping) training\b", re.I)
 _VALUE = regex(r"[:=]\s*['\"]?[\w.+-]|0\.0")
 
@@ -38,7 +41,9 @@ def stopped_in(text: bytes) -> int:
 
 def announced(text: str) -> str:
     """Return what a line of this text (digits zeroed) announces: train, val, reported (losses are those of
-    validation from there on), whole, stopped, or nothing."""
+    validation from there on), whole, stopped, page, or nothing."""
+    if _PAGE.match(text):
+        return PAGE
     if len(text) > LONGEST:
         return ""
     text = _LOGGER.sub("", text, count=1)
@@ -72,3 +77,20 @@ class LogSection:
             self.phase, self._trains = "", True
         elif said == REPORTED or (said and self._trains and begun):
             self.phase = said
+
+
+@dataclass(slots=True)
+class PageLines:
+    """HTML pages in a log, as of an error that was saved behind it; `count` are those seen."""
+
+    count: int = 0
+    _left: int = 0
+
+    def holds(self, said: str, segment: bytes) -> bool:
+        """Tell whether a line is of a page, by what it announces; one that never ends has LONGEST_PAGE."""
+        if said == PAGE and not self._left:
+            self.count, self._left = self.count + 1, LONGEST_PAGE
+        if not self._left:
+            return False
+        self._left = 0 if b"</html>" in segment.lower() else self._left - 1
+        return True

@@ -267,7 +267,7 @@ class LossSeries:
         named: int | None = None,
     ) -> None:
         """Takes a value in; `gradient_lost` says that the same line showed a gradient that is not finite,
-        `named` is the step that it names."""
+        `named` is the step, or the new epoch, that it names."""
         self.printed += 1
         finite = isfinite(value)
         if value == 0:

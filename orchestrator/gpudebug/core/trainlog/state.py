@@ -23,6 +23,7 @@ from gpudebug.core.trainlog.sections import (
     TRAIN,
     WHOLE,
     LogSection,
+    PageLines,
     stopped_in,
 )
 from gpudebug.core.trainlog.series import Point, Thinned
@@ -31,11 +32,8 @@ from gpudebug.core.trainlog.steps import BAR, LONGEST_LINE, CounterReading, Key,
 from gpudebug.core.trainlog.tables import Head, read_head, read_row
 from gpudebug.core.trainlog.text import clock, last_digit, number, plain, readable, skeleton, stamp_seconds
 from gpudebug.core.trainlog.text import total as total_of
-from gpudebug.core.trainlog.timing import Timing
+from gpudebug.core.trainlog.timing import Stamps, Timing
 from gpudebug.core.trainlog.work import NamedStep, WorkLog
-
-COARSE_SPAN = 10.0
-"""Stamps of whole seconds measure no shorter span."""
 
 MAX_STEP = 1 << 53
 USER_LINE = 4096
@@ -76,9 +74,9 @@ class LogState:
         self.epoch: float | None = None
         self.frameworks: dict[str, int] = {}
         self.named: dict[str, Thinned[Point]] = {}
-        self.stamp: float | None = None
+        self.stamps = Stamps()
+        self.pages = PageLines()
         self.arrivals = False
-        self.fine = False
         self.fractional: set[str] = set()
         self.pattern_seconds = 0.0
         self.trained = 0
@@ -99,8 +97,9 @@ class LogState:
             key = skeleton(text)
             learned = self.learned.get(key) or self.learned.learn(key)
         shape = learned.shape
-        if time is not None:
-            self.arrivals = True
+        if self.pages.holds(learned.section, segment):
+            return
+        self.arrivals = self.arrivals or time is not None
         if raised < 0 and shape is not None and shape.bars:
             self.scan.redrawn = segment
         elif learned.alert or raised >= 0 or self.scan.watching:
@@ -190,10 +189,9 @@ class LogState:
             return None, time
         at = time
         if shape.stamp and not self.arrivals:
-            self.stamp = stamp_seconds(text[shape.stamp[0] : shape.stamp[1]].decode("ascii"))
-            self.fine = self.fine or (self.stamp is not None and self.stamp % 1 > 0)
+            self.stamps.read(stamp_seconds(text[slice(*shape.stamp)].decode("ascii")))
         if not self.arrivals and (shape.stamp or not shape.bars):
-            at = self.stamp  # A bar goes on where the line above it was stamped long ago.
+            at = self.stamps.last  # A bar goes on where the line above it was stamped long ago.
         ranks = shape.ranks
         line = LineReadings(at, rank_of(text, ranks) if ranks.sure or ranks.process else "")
         in_row = bool(shape.rows) and self._row(text, shape, line)
@@ -313,6 +311,7 @@ class LogState:
 
     def _settle(self, line: LineReadings, time: float | None, numbered: int | None) -> None:
         here = line.epoch is not None
+        epoch = int(line.epoch) if line.epoch is not None and line.epoch != self.epoch else None
         self._place(line)
         if here:
             self.epoch = line.epoch
@@ -340,7 +339,7 @@ class LogState:
                         named, step = n, source.value
         if line.losses and "loss" not in self.patterns:
             step = step if line.rank and step is not None else self.steps.current
-            printer = Printer(line.rank, numbered, named, bool(line.clocks))
+            printer = Printer(line.rank, numbered, epoch if named is None else named, bool(line.clocks))
             for name, tier, value in line.losses:
                 self.losses.add(name, tier, value, step, time, line.gradient_lost, printer)
         line.time_steps(self.timing, time)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from math import sqrt
+from math import inf, sqrt
 from statistics import median
 
 from gpudebug.core.trainlog.series import Point, Thinned
@@ -24,6 +24,9 @@ STAMP_S = 1.0
 MIN_PRINTED = 3
 """A single printed duration is often the first step, with all its warm-up."""
 
+
+COARSE_SPAN = 10.0
+"""Stamps of whole seconds measure no shorter span."""
 
 MOST_BARS = 64
 
@@ -75,6 +78,28 @@ class _BarClock:
         usual = median(rates)
         error = OF_MEDIAN * median(abs(rate - usual) for rate in rates) / sqrt(len(rates))
         return usual if error <= UNSURE * usual else None
+
+
+@dataclass(slots=True)
+class Stamps:
+    """The time stamps of a log: the `last` one, and if they show parts of seconds."""
+
+    last: float | None = None
+    fine: bool = False
+    _latest: float = -inf
+    _back: int = 0
+
+    def read(self, stamp: float | None) -> None:
+        self.last = stamp
+        if stamp is not None:
+            self.fine = self.fine or stamp % 1 > 0
+            self._back += stamp < self._latest - COARSE_SPAN
+            self._latest = max(self._latest, stamp)
+
+    @property
+    def go_back(self) -> bool:
+        """Whether they go back; a single one may be damage."""
+        return self._back > 1
 
 
 class Timing:

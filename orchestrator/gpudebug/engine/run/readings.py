@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _LOG_PART = 32 << 20
 _CHUNK = 1 << 16
 _HEAD = 4096
+_BEHIND = re.compile(rb"</html>\s*\S", re.IGNORECASE)
 _PAGE = re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype html|html)\b", re.IGNORECASE)
 
 
@@ -117,7 +118,7 @@ def _feed(
 
 def refuse_binary(path: Path, head: bytes, known: str) -> None:
     """GpudebugError if the file is binary, by the name of its format; `known` says what could be given."""
-    if _PAGE.match(head):
+    if _PAGE.match(head) and not _BEHIND.search(head):
         raise GpudebugError(
             "is an HTML page, not what it was saved as",
             file=str(path),

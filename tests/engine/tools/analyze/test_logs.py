@@ -245,6 +245,20 @@ def test_lines_out_of_order_have_no_trend(tmp_path: Path) -> None:
     assert (again.loss.trend, again.notes) == ("CONVERGING", ())
 
 
+def test_what_is_damaged_in_a_log_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    page = "<!doctype html>\n<html>\n<body>step 3 loss 0.5</body>\n</html>\n"
+    lines = [f"2026-01-02 {15 - n // 21}:00:{n:02} step {n} loss {2.5 - n / 50:.2f}\n" for n in range(1, 41)]
+    path.write_text(page + "".join(lines))
+    answer = analyze([path])
+    assert isinstance(answer, LogAnswer)
+    assert (answer.loss.last, answer.steps, answer.steps_per_s) == (1.7, 40, None)
+    assert answer.notes == (
+        "its clock goes back within the log: no rate is taken from its time stamps",
+        "an HTML page in the file was left out",
+    )
+
+
 def test_a_log_of_no_campaign_loads_only_what_reads_it(tmp_path: Path) -> None:
     """Each of these takes longer to load than a page of a log to read."""
     (tmp_path / "train.log").write_text(rows("step {n} loss {loss}\n"))

@@ -186,7 +186,11 @@ def _notes(head: bytes, found: LogSummary, broken: str | None, source: str | Non
     if encoding_of(head) is None and not is_text(head):
         yield "binary content in the file was left out"
     if found.disordered:
-        yield "its lines are out of order: they name steps before those above them, so the loss has no trend"
+        yield "its lines are out of order: their steps or epochs fall often, so the loss has no trend"
+    if found.clock_back:
+        yield "its clock goes back within the log: no rate is taken from its time stamps"
+    if found.pages:
+        yield "an HTML page in the file was left out"
     if source is not None:
         yield f"readings of {source} are in the file too: save them in a file of their own to analyze them"
 
