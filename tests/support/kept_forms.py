@@ -48,6 +48,44 @@ KEPT = {
     "two hosts in a column": Form(
         _lines(lambda n, k, u: f"node{k},{_row(n, 0, u)}", f"hostname,{_HEADER}"), QUERY
     ),
+    "passed on by a journal with ISO times": Form(
+        _prefixed(lambda n: f"2026-03-09T14:05:{n:02d}+0100 node7 gpumon[2211]: "), QUERY
+    ),
+    "rows whose only time is the prefix of ts": Form(
+        "".join(
+            f"Mar 09 14:05:{n:02d} {line}\n"
+            for n, line in enumerate(["index, utilization.gpu [%]"] + ["0, 10 %"] * 12)
+        ),
+        QUERY,
+        (10,),
+    ),
+    "rows whose only time is in brackets": Form(
+        "[2026-03-09 14:05:00] index, utilization.gpu [%]\n"
+        + _lines(lambda n, k, u: f"[2026-03-09 14:05:{n:02d}] {k}, {u} %"),
+        QUERY,
+    ),
+    "dates in words of another language": Form(
+        "".join(
+            f"lun. 09 mars 2026 14:05:{n:02d} CET\nutilization.gpu [%], memory.used [MiB]\n10 %, 5 MiB\n"
+            for n in range(12)
+        ),
+        QUERY,
+        (10,),
+    ),
+    "devices called as CUDA does": Form(
+        _lines(lambda n, k, u: f"{n},cuda:{k},{u},900", "time,device,util_percent,mem_mb"), "CSV"
+    ),
+    "GPU-Z": Form(
+        "Date , GPU Temperature [°C] , Fan Speed (%) [%] , GPU Load [%] , Memory Controller Load [%] ,\r\n"
+        + "".join(f"2026-03-09 14:05:{n:02d} , 45.0 , 30 ,  10  , 3 ,\r\n" for n in range(12)),
+        "CSV",
+        (10,),
+    ),
+    "GPUtil": Form(
+        "| ID | GPU | MEM |\n------------------\n|  0 | 10% | 12% |\n|  1 | 90% | 50% |\n" * 12,
+        "GPUtil",
+        period=None,
+    ),
     "gpustat in colours": Form(
         "".join(
             f"\x1b[1;37mn7\x1b(B\x1b[m  Mon Mar  9 14:05:{n:02d} 2026  \x1b[1;30m535.54.03\x1b(B\x1b[m\n"

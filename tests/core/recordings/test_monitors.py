@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -137,6 +138,12 @@ def test_other_figures_of_a_box_and_of_a_tree() -> None:
             "names more than 256 devices",
         ),
         (
+            "timestamp,emissions,gpu_power,gpu_count,gpu_utilization_percent\n2026-03-09T14:05:07,1e-6,0.0,0,0\n",
+            "by codecarbon of a host without a GPU",
+        ),
+        ("4711, python, 3000 MiB\n" * 3, "of processes"),
+        ("2026/03/09 14:05:07.412, 4711, /usr/bin/python3, 3000 MiB\n" * 3, "of processes"),
+        (
             "timestamp, pid, process_name, used_gpu_memory [MiB]\n2026/03/09 14:05:07.1, 1, python, 3 MiB\n",
             "of processes",
         ),
@@ -246,3 +253,47 @@ def test_a_log_behind_a_recording_is_named_and_left_out() -> None:
     text = monitors.query(40) + "epoch,loss\n1,2.5\n2,2.1\n"
     assert recognised(text) == "nvidia-smi --query-gpu"
     assert read(text).unreadable == 3
+
+
+def test_a_mig_device_is_no_part_of_its_gpu() -> None:
+    text = FORMS["-q -x"].text.replace(
+        "<fb_memory_usage>",
+        "<mig_devices><mig_device><fb_memory_usage><used>77 MiB</used></fb_memory_usage>"
+        "</mig_device></mig_devices><fb_memory_usage>",
+    )
+    assert {d.mem_used_mb for d in read_recording(lines(text), "f").whole.devices} == {3000}
+
+
+def test_a_gpu_with_an_error_in_its_row_is_one() -> None:
+    text = FORMS["nvidia-smi"].text.replace(
+        "46W / 400W |    1234MiB / 40960MiB |     90%", "ERR! / 400W |    1234MiB / 40960MiB |    ERR!"
+    )
+    devices = read_recording(lines(text), "f").whole.devices
+    assert [(d.gpu_util, d.power_w, d.mem_used_mb) for d in devices] == [(10, 46, 1234), (None, None, 1234)]
+
+
+def test_a_clock_that_is_coarser_than_its_rows_gives_no_period_of_its_own() -> None:
+    rows = "".join(f"2026-03-09 14:05:{n // 10:02d},0,50\n" for n in range(400))
+    whole = read_recording(lines(f"timestamp,gpu_id,gpu_util\n{rows}"), "f").whole
+    assert (whole.period_s, whole.gap_count) == (pytest.approx(0.1, abs=0.01), 0)
+
+
+def test_columns_of_pandas_are_rows_and_no_devices() -> None:
+    times = {str(n): 1773065107000 + 1000 * n for n in range(20)}
+    for util in ([50] * 20, dict.fromkeys(times, 50)):
+        columns = {"timestamp": list(times.values()) if isinstance(util, list) else times, "gpu_util": util}
+        (device,) = read_recording([json.dumps(columns)], "f").whole.devices
+        assert (device.gpu_util, device.readings) == (50, 20)
+
+
+def test_a_page_behind_readings_is_named() -> None:
+    found = read(monitors.query(5, 1) + "<html>\n<head><title>502 Bad Gateway</title></head>\n</html>\n")
+    assert found.notes[0] == "at line 7 an HTML page begins, an error of who delivered it"
+    assert found.unreadable == 3
+
+
+def test_noise_behind_readings_costs_only_itself() -> None:
+    noise = random.Random(5).randbytes(2000).decode("utf-8", "replace")
+    found = read(monitors.query(20, 1) + noise)
+    assert len(found.parts[0].rows) == 20
+    assert found.unreadable > 0

@@ -81,9 +81,9 @@ def _by_size(value: float, quantity: str) -> str | None:
 
 def pair(cell: str) -> tuple[str, str] | None:
     """Split `0.3/192.0 GB` and `46W / 400W`, the first with the unit of the second; None if it is no pair."""
-    first, _, second = plain(cell).partition("/")
+    first, slash, second = plain(cell).rpartition("/")
     unit, first = _FIGURE.fullmatch(second.strip()), first.strip()
-    if unit is None or not (_FIGURE.fullmatch(first) or lacks(first)):
+    if not slash or unit is None or not (_FIGURE.fullmatch(first) or lacks(first)):
         return None
     shared = unit.group(2)
     return (f"{first} {shared}" if shared and re.fullmatch(r"[\d.]+", first) else first), second.strip()
@@ -133,6 +133,8 @@ _DATE_INSIDE = regex(
     r"\d{4}[-/]\d\d[-/]\d\d[T _-]\d\d:\d\d:\d\d(?:\.\d+)?|"
     r"[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d (?:[A-Z]{3,4} )?\d{4}"
 )
+# Of a date in words of another language the time of day is read.
+_YEAR, _CLOCK_INSIDE = regex(r"(?<!\d)20\d\d(?!\d)"), regex(r"(?<![\d:])\d\d:\d\d:\d\d(?![\d:])")
 _MOST_WORDS = 12
 
 
@@ -141,6 +143,8 @@ def dated(line: str) -> str | None:
     if len(line) > 200 or len(line.split()) > _MOST_WORDS:
         return None
     found = _DATE_INSIDE.search(line)
+    if found is None and _YEAR.search(line):
+        found = _CLOCK_INSIDE.search(line)
     return found.group() if found else None
 
 

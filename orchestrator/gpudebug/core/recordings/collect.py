@@ -25,6 +25,8 @@ MOST_GPUS = 16
 _LEAST_ROWS = 12
 _BURST = 0.05
 _LOOKED_AT = 600
+_NONE = ("0", "0.0")
+"""GPUs of a host that has none: its utilisation is no 0."""
 
 
 class Row(NamedTuple):
@@ -59,7 +61,7 @@ class MonitorRows:
     """All that was read of a file. `unreadable` counts lines, `notes` say what was left out or assumed.
 
     `between` says what tells one part from the next, `from_launch` is whether its times count from a launch,
-    `dated` whether they are of a calendar.
+    `dated` whether they are of a calendar. `without` counts rows of a host without a GPU.
     """
 
     source: str
@@ -70,6 +72,7 @@ class MonitorRows:
     from_launch: bool = False
     dated: bool = False
     headers: int = 0
+    without: int = 0
     between: str = "the columns change"
 
     @property
@@ -102,6 +105,7 @@ class Collector:
         self._seen: set[str] = set()
         self._tick = 0
         self._others: Counter[str] = Counter()
+        self._without = 0
 
     @property
     def columns(self) -> NamedColumns | None:
@@ -147,6 +151,9 @@ class Collector:
         if entity and kind != "GPU":
             self._others[kind] += 1
             return bool(number)
+        if of.COUNT in columns.quantities and cells[columns.places[of.COUNT]].strip() in _NONE:
+            self._without += 1
+            return True
         try:
             found = readings(columns.figures, cells)
             time = self._time(columns, cells) if columns.timed else 0.0
@@ -195,6 +202,7 @@ class Collector:
             from_launch=first == "clock" and clock.counts_from_launch and source in OTHERS,
             dated=first in ("clock", "stamps") and clock.dated,
             headers=self.headers,
+            without=self._without,
         )
 
     def _doubt_shares(self, part: RowStretch) -> None:
@@ -216,7 +224,7 @@ class Collector:
                 + (" (record with -o DT)" if delayed in (DMON, PMON) else "")
             )
         if source == "codecarbon":
-            self.notes.append("its power is that of all GPUs together")
+            self.notes.append("its figures are of all GPUs together")
         if any(part.timed == "order" for part in parts) and sum(len(p.rows) for p in parts) > 1:
             self.notes.append("its rows have no time: no period, no gaps and no window are known")
         if any(GRACT in part.columns.quantities for part in parts):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
+from functools import partial
 
 from gpudebug.core.lazy import regex
 from gpudebug.core.recordings.headless import looks_headerless
@@ -13,15 +14,18 @@ _ESCAPE = regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*\x07?|[()][0-9A-Za-z]
 _PREFIXES = tuple(
     regex(form)
     for form in (
-        # Of a container's log, of `kubectl logs --timestamps`, of a journal, of pdsh and clush, of srun -l.
-        r"(?P<node>[\w.-]{1,80}) *\| ",
-        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3,9}(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?",
-        r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?P<node>\S{1,80}) [\w./-]{1,80}(?:\[\d+\])?: ",
-        r"\s{0,4}(?P<node>[\w.-]{1,80}): ",
+        # Of a container's log; of `kubectl logs --timestamps`, a journal or a shell's own date; of `ts` or a
+        # syslog; of pdsh, clush and `srun -l`.
+        r"(?P<hostname>[\w.-]{1,80}) *\| ",
+        r"\[?(?P<timestamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)(?:Z|[+-]\d\d:?\d\d)?\]?:? "
+        r"(?:std(?:out|err) [FP] |(?P<hostname>\S{1,80}) [\w./-]{1,80}(?:\[\d+\])?: )?",
+        r"[A-Z][a-z]{2} [ \d]\d (?P<timestamp>\d\d:\d\d:\d\d) "
+        r"(?:(?P<hostname>\S{1,80}) [\w./-]{1,80}(?:\[\d+\])?: )?",
+        r"\s{0,4}(?P<hostname>[\w.-]{1,80}): ",
     )
 )
 _MOST_WITHOUT = 0.1
-HOST = "hostname"
+_FIRST = 9
 Clean = Callable[[str], str]
 
 
@@ -32,29 +36,35 @@ def uncoloured(line: str) -> str:
 def cleaner(lines: Sequence[str]) -> Clean:
     """Return what makes of a line of this file what its monitor wrote; `lines` are its first.
 
-    A prefix that nearly all lines have is taken off if a table is behind it. If it names several hosts, their
-    name becomes a column of the table.
+    A prefix that nearly all lines have is taken off if a table is behind it. If it names several hosts, or
+    the times that the table lacks, they become columns of the table.
     """
     shown = [line for line in map(uncoloured, lines) if line.strip()]
     for form in _PREFIXES:
         found = [(match, line[match.end() :]) for line in shown if (match := form.match(line))]
-        if len(found) < (1 - _MOST_WITHOUT) * len(shown) or len(found) < 2:
+        if len(found) < 2 or len(shown) - len(found) > max(1, _MOST_WITHOUT * len(shown)):
             continue
-        headers = frozenset(rest for _, rest in found[:9] if header_of(rest) is not None)
+        headers = {rest: header for _, rest in found[:_FIRST] if (header := header_of(rest)) is not None}
         if not headers and not looks_headerless([rest for _, rest in found]):
             continue
-        nodes = {match.groupdict().get("node") for match, _ in found}
-        if len(nodes) == 1:
-            return lambda line: form.sub("", uncoloured(line), count=1)
-        if all(len(delimited(",", header)) > 1 for header in headers) and headers:
-            return lambda line: _with_host(line, form, headers)
+        hosts = {match.groupdict().get("hostname") for match, _ in found}
+        timed = "timestamp" in form.groupindex and not any(one.timed for one in headers.values())
+        added = [name for name, lacks in (("timestamp", timed), ("hostname", len(hosts) > 1)) if lacks]
+        if not added or not headers:
+            return partial(_bare, form)
+        if all(len(delimited(",", header)) > 1 or not header.split() for header in headers):
+            return partial(_with_columns, form, headers.keys(), added)
     return uncoloured
 
 
-def _with_host(line: str, form: re.Pattern[str], headers: frozenset[str]) -> str:
+def _bare(form: re.Pattern[str], line: str) -> str:
+    return form.sub("", uncoloured(line), count=1)
+
+
+def _with_columns(form: re.Pattern[str], headers: Container[str], added: Sequence[str], line: str) -> str:
     plain = uncoloured(line)
     match = form.match(plain)
     if match is None:
         return plain
     rest = plain[match.end() :]
-    return f"{HOST if rest in headers else match.group('node')}, {rest}"
+    return ", ".join([*(added if rest in headers else map(str, map(match.group, added))), rest])

@@ -216,7 +216,8 @@ class _Reader:
             self._interrupted(line.rstrip().removesuffix(self._header), number)
             line = self._header + "\n"
         if is_boxed(line) and not is_rule(line) and not self._tabled:
-            self._boxes.take(line, number)
+            if not self._takes(printed(line), number):
+                self._boxes.take(line, number)
             return
         self._boxes.end()
         text = line.strip()
@@ -239,10 +240,7 @@ class _Reader:
     def _take_text(self, line: str, number: int, after: Sequence[str]) -> bool:
         found = printed(line)
         if found is not None:
-            itself, cells = found
-            if self.collector.columns is None or self.collector.columns.layout != itself.layout:
-                self.collector.begin(itself, number)
-            return self.collector.take(cells)
+            return self._takes(found, number)
         hashed = line.lstrip().startswith("#")
         if _UNIT_LINE.match(line.lstrip()):
             columns = header_of(line, after=after) if hashed else None
@@ -259,6 +257,15 @@ class _Reader:
             self._header = line.strip()
             return True
         return hashed
+
+    def _takes(self, found: tuple[NamedColumns, list[str]] | None, number: int) -> bool:
+        """Take a line that names its figures itself."""
+        if found is None:
+            return False
+        itself, cells = found
+        if self.collector.columns is None or self.collector.columns.layout != itself.layout:
+            self.collector.begin(itself, number)
+        return self.collector.take(cells)
 
     def _interrupted(self, start: str, number: int) -> None:
         """A row in which a header stands: its last cell may be half of a figure."""

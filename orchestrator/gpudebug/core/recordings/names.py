@@ -10,7 +10,7 @@ from functools import lru_cache
 from gpudebug.core.lazy import regex
 
 TIME, DATE, INDEX, UUID, BUS, SERIAL, NAME = "time", "date", "index", "uuid", "bus", "serial", "name"
-HOST = "host"
+HOST, COUNT = "host", "count"
 ENTITY, PROCESS, GRACT = "entity", "process", "gract"
 IDENTITIES = (UUID, BUS, SERIAL, ENTITY, INDEX)
 """What tells GPUs apart, the most certain first."""
@@ -28,7 +28,7 @@ _CALLED: dict[str, str] = {
     TIME: "timestamp|time|datetime|date time|query time|elapsed|elapsed time|seconds|secs|ts|unix time|"
     "utc epoch|epoch time|wall time|walltime|time stamp|local time|time s|elapsed s|elapsed sec|"
     "elapsed seconds|utc epoch s|timestamp s|unix timestamp|timestamp unix|relative time|"
-    "relative time process",
+    "relative time process|runtime",
     DATE: "date",
     INDEX: "index|idx|gpu|device|card|npu|~id|~number|~no|device id|deviceid|device index|gpuid|"
     "card id|npu id|npu id idx|minor number",
@@ -37,6 +37,7 @@ _CALLED: dict[str, str] = {
     SERIAL: "serial",
     NAME: "name|product name|device name|card series|card model|model name",
     HOST: "host|hostname|host name|node|nodename|node name|machine",
+    COUNT: "!gpu count|!attached gpu",
     ENTITY: "entity",
     PROCESS: "pid|process id|process name|used gpu memory",
     "gpu_util": "util|~use|~usage|~busy|~load|~activity|~core util|~core usage|~core load|~compute util|"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from gpudebug.core.lazy import regex
 from gpudebug.core.recordings import names as of
@@ -31,6 +32,7 @@ _GPUSTAT = regex(
     r"(?:,\s*(\S+) ?/ ?\S+ W\s*)?\|\s*(\d+ ?/ ?\d+ [MG]i?B)\s*\|.*"
 )
 _GPUSTAT_NAMES = (of.INDEX, of.NAME, "temperature_c", "gpu_util", "power_w", "mem_used_mb")
+_GPUTIL = regex(r"\|\s+(\d{1,2}) \|\s+(\d{1,3}%|nan%) \|\s+(?:\d{1,3}%|nan%) \|")
 _LOGGED_NAMES = (of.INDEX, "gpu_util", "mem_used_mb", "power_w", "temperature_c", of.TIME)
 _OF_GPU = regex(r"\bGPU[ #:_-]?(\d{1,2})\b", re.IGNORECASE)
 _FIGURE = regex(
@@ -50,6 +52,8 @@ TEGRA_TIMED = _columns(TEGRASTATS, _TEGRA_NAMES)
 LOGGED, LOGGED_TIMED = (
     _columns(LINES, tuple(NamedFigure(name, sure=True) for name in _LOGGED_NAMES[:end])) for end in (5, 6)
 )
+GPUTIL = replace(_columns("GPUtil", (NamedFigure(of.INDEX), NamedFigure("gpu_util", "%"))), boxed=True)
+"""The header of its box is too short to be one."""
 GPUSTAT = _columns("gpustat", tuple(NamedFigure(name, sure=True) for name in _GPUSTAT_NAMES))
 
 
@@ -57,6 +61,9 @@ def printed(line: str) -> tuple[NamedColumns, list[str]] | None:
     """Return the columns of a line that names its figures itself, and its cells; None if it is none."""
     if "GR3D_FREQ" in line:
         return _tegrastats(line)
+    if line.lstrip().startswith("|"):
+        found = _GPUTIL.fullmatch(line.strip())
+        return (GPUTIL, [*found.groups()]) if found else None
     found = _GPUSTAT.fullmatch(line.strip()) if line.lstrip().startswith("[") and "|" in line else None
     if found:
         return GPUSTAT, [cell or "" for cell in found.groups()]

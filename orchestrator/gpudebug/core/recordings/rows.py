@@ -45,7 +45,7 @@ def readings(figures: Sequence[tuple[int, NamedFigure]], cells: Sequence[str]) -
     by_device: dict[str | None, dict[str, Any]] = {}
     for at, one in figures:
         cell = cells[at]
-        if one.quantity in (of.TIME, of.DATE, of.NAME):
+        if one.quantity in (of.TIME, of.DATE, of.NAME, of.COUNT):
             continue
         if one.quantity in (*of.IDENTITIES, of.HOST):
             identity.setdefault(one.quantity, "" if lacks(cell) and one.quantity != of.INDEX else plain(cell))

@@ -89,6 +89,12 @@ def read_recording(lines: Iterable[str], file: str) -> MonitorRecording:
             next="record nvidia-smi --query-gpu=timestamp,index,utilization.gpu,power.draw --format=csv",
         )
     if not found.parts:
+        if found.without:
+            raise GpudebugError(
+                f"is a recording by {found.source} of a host without a GPU",
+                file=file,
+                next="give one of a host with GPUs",
+            )
         unread = f" that can be read: {'; '.join(found.notes)}" if found.unreadable else ""
         names = "its header alone: " if found.headers else ""
         raise GpudebugError(

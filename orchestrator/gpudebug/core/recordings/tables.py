@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from gpudebug.core.lazy import regex
@@ -20,6 +20,7 @@ _DELIMITERS = (",", ";", "\t")
 _MOST_CELLS = 2000
 _NO_NAME = regex(r"[-+]?[\d.]+%?|.*[{}=].*|.*[\s:]-?\d+(\.\d+)?( ?(%|[A-Za-z]{1,3}))?")
 _UNNAMED = regex(r"Unnamed: \d+")
+_CUDA = regex(r"(?:cuda|gpu)[: ]?\d{1,3}", re.IGNORECASE)
 _COMMA = regex(r"^(-?\d+),(\d+)(?=\D*$)")
 _VALUE_UNIT = regex(r"(?<=\d) +(?=(?:%|m?W|MHz|[KMG]i?B|°?C|J|V|mV|RPM)(?:\s|$))")
 _ENTITY = regex(r"\s*(GPU|GPU-I|GPU-CI|GPU_I|GPU_CI|Switch|CPU|CPU Core|Link|NvSwitch)\s+(\d{1,4})(?=\s|$)")
@@ -89,7 +90,7 @@ def words(width: int, line: str) -> list[str]:
 def spaced(line: str) -> list[str]:
     """Return what two spaces or more stand between; a list with commas is one cell."""
     text = re.sub(r",\s+", ", ", line.strip())
-    text = re.sub(r"(?<=\d[%A-Za-z]| [%A-Za-z]|.\d)\s*/\s+(?=\d)|(?<=\d)\s*/\s*(?=\d)", "/", text)
+    text = re.sub(r"(?<=[%A-Za-z\d])\s*/\s+(?=\d)|(?<=\d)\s*/\s*(?=\d)", "/", text)
     return re.split(r" {2,}|\t+", text)
 
 
@@ -151,7 +152,9 @@ def _columns(
     source = source_of(cells)
     if source == JTOP:
         found = [(at, _OF_JTOP if cells[at] == "GPU" else one) for at, one in found]
-    found = [(at, _by_cells(at, one, [split(row) for row in after])) for at, one in found]
+    rows = [row for row in map(split, after) if len(row) == len(cells)]
+    timed = any(one.quantity == of.TIME for _, one in found)
+    found = [(at, _by_cells(one, [row[at] for row in rows], timed)) for at, one in found]
     if not _is_monitor(found, source, len(cells)):
         return None
     if any(one.quantity == of.PROCESS for _, one in found):
@@ -160,12 +163,18 @@ def _columns(
     return NamedColumns(source, len(cells), tuple(_unambiguous(found)), split, tuple(cells))
 
 
-def _by_cells(at: int, one: NamedFigure, rows: Sequence[Sequence[str]]) -> NamedFigure:
-    """Return what a column is of that names a GPU alone, `GPU 0`: its utilisation if its cells are in %."""
-    in_percent = bool(rows) and all(len(row) > at and row[at].endswith("%") for row in rows)
-    if one.quantity != of.INDEX or one.device is None or not in_percent:
+def _by_cells(one: NamedFigure, cells: Sequence[str], timed: bool) -> NamedFigure:
+    """Return what a column is of by its first cells: `GPU 0` in % is its utilisation, a device `cuda:0` is a
+    GPU, a date with a time of day is the time."""
+    if not cells:
         return one
-    return NamedFigure("gpu_util", "%", one.device, sure=True)
+    if one.quantity == of.INDEX and one.device is not None and all(cell.endswith("%") for cell in cells):
+        return NamedFigure("gpu_util", "%", one.device, sure=True)
+    if one.quantity == of.INDEX and all(map(_CUDA.fullmatch, cells)):
+        return replace(one, sure=True)
+    if one.quantity == of.DATE and not timed and all(map(moment, cells)):
+        return replace(one, quantity=of.TIME)
+    return one
 
 
 def _is_monitor(found: Sequence[tuple[int, NamedFigure]], source: str, width: int) -> bool:

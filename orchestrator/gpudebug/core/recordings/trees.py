@@ -235,7 +235,7 @@ def json_documents(text: str) -> Iterator[Any]:
             value, at = decoder.raw_decode(text, at)
         except RecursionError:
             raise ValueError(at) from None
-        yield from prometheus_documents(value)
+        yield from _moments(value)
 
 
 def _mended(text: str) -> str:
@@ -245,9 +245,29 @@ def _mended(text: str) -> str:
     )
 
 
-def prometheus_documents(document: Any) -> Iterator[Any]:
-    """Yield the moments of an answer of Prometheus, the figures of each GPU together; any other document as
-    it is."""
+def _rows_of(document: Any) -> list[dict[str, Any]]:
+    """Return the rows of columns with a time among them, each a list or numbered, as pandas writes them."""
+    columns = document if isinstance(document, dict) and len(document) > 1 else {}
+    numbered = {
+        str(name): dict(enumerate(column)) if isinstance(column, list) else column
+        for name, column in columns.items()
+        if isinstance(column, (list, dict))
+    }
+    first = next(iter(numbered.values()), {})
+    if not _has_time(dict.fromkeys(numbered)) or any(
+        column.keys() != first.keys() for column in numbered.values()
+    ):
+        return []
+    return [{name: column[at] for name, column in numbered.items()} for at in first]
+
+
+def _moments(document: Any) -> Iterator[Any]:
+    """Yield the moments of columns or of an answer of Prometheus, the figures of each GPU together; any other
+    document as it is."""
+    rows = _rows_of(document)
+    if rows:
+        yield rows
+        return
     data = document.get("data") if isinstance(document, dict) else None
     series = data.get("result") if isinstance(data, dict) else None
     if not isinstance(series, list):

@@ -151,7 +151,7 @@ def _kind(path: Path) -> tuple[FileKind, bool]:
     """Its kind, and whether it is in gzip."""
     head = store.read_head(path, HEAD, follow=True)
     if not head:
-        raise GpudebugError("is empty", file=str(path), next=f"give {KNOWN}")
+        raise GpudebugError("is empty: nothing was written to it yet", file=str(path), next=f"give {KNOWN}")
     kind, packed = kind_of(head)
     if kind is FileKind.LOG:
         refuse_binary(path, telling_head(head), KNOWN)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from gpudebug.core.answers.log import (
 )
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside.sections import printed
+from gpudebug.core.lazy import regex
 from gpudebug.core.recordings.formats import encoding_of, is_text, text_of
 from gpudebug.core.recordings.monitors import readings_within
 from gpudebug.core.recordings.others import other_output
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _LARGEST, _LOG_END = 8 << 20, 256 << 10
 _AGAIN = "look at it again once its run has gone on"
 _LOGS = (".txt", ".log", ".out", ".jsonl", ".csv")
-_NUMBERS = re.compile(r"\s*[-+]?\d[\d.eE+-]*(?:(?:\s*[,;\t]\s*|\s+)[-+]?\d[\d.eE+-]*)*\s*")
+_NUMBERS = regex(r"\s*[-+]?\d[\d.eE+-]*(?:(?:\s*[,;\t]\s*|\s+)[-+]?\d[\d.eE+-]*)*\s*")
 _LOOKED_AT_LINES = 100
 _LOOKED_AT = 5
 """Files beside one that was refused."""
