@@ -27,8 +27,10 @@ def test_a_worktree_of_a_campaign_is_the_campaign_s(tmp_path: Path) -> None:
 
 
 def test_names_of_run_folders() -> None:
-    names = ("0001-baseline-workload", "123456789-h1", "001-h1", "0001-", "0001-H", ".0001-h1.ab")
-    assert [bool(RUN_NAME.match(name)) for name in names] == [True, True, False, False, False, False]
+    for name in ("0001-baseline-workload", "123456-h1"):
+        assert RUN_NAME.match(name)
+    for name in ("001-h1", "0001-", "0001-H", ".0001-h1.ab", "20261129-resnet", "85093418-ebe6-11f1-b338-02fc"):
+        assert not RUN_NAME.match(name)
 
 
 def test_each_worktree_has_a_private_folder_of_its_own_in_gits_common_one(tmp_path: Path) -> None:
