@@ -311,3 +311,21 @@ def test_bars_of_a_loop_between_the_rounds_do_not_count_though_they_are_drawn_mo
     assert found.progress is not None
     assert (found.progress.done, found.progress.total) == (120, 120)
     assert (found.loss_name, found.points, str(found.trend)) == ("train_loss", 6, "CONVERGING")
+
+
+def test_settings_that_are_printed_twice_are_no_steps() -> None:
+    stages = "".join(
+        f"{name}:\n  run:\n    iterations: {n}\n    burn_in: 100\n" for name, n in (("a", 10), ("b", 90))
+    )
+    assert read(f"config:\n{stages}start\n").progress is None
+
+
+def test_a_bar_that_was_full_before_the_training_and_is_drawn_after_it_leads_nothing() -> None:
+    """Queries are loaded, 30 iterations are made in each of three epochs, and the queries are answered."""
+    queries = "".join(bars("", ((n, 1),), 100, "") for n in (50, 100))
+    epochs = "".join(
+        f"Epoch {e}:\n" + "".join(bars("", ((n, n),), 30, "") for n in range(1, 31)) for e in range(3)
+    )
+    progress = read(queries + epochs + queries).progress
+    assert progress is not None
+    assert (progress.done, progress.total) == (90, 90)

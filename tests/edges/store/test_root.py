@@ -29,7 +29,14 @@ def test_a_worktree_of_a_campaign_is_the_campaign_s(tmp_path: Path) -> None:
 def test_names_of_run_folders() -> None:
     for name in ("0001-baseline-workload", "123456-h1"):
         assert RUN_NAME.match(name)
-    for name in ("001-h1", "0001-", "0001-H", ".0001-h1.ab", "20261129-resnet", "85093418-ebe6-11f1-b338-02fc"):
+    for name in (
+        "001-h1",
+        "0001-",
+        "0001-H",
+        ".0001-h1.ab",
+        "20261129-resnet",
+        "85093418-ebe6-11f1-b338-02fc",
+    ):
         assert not RUN_NAME.match(name)
 
 

@@ -28,7 +28,7 @@ SAME = 0.1
 """Counters whose values differ by at most this share count the same thing."""
 
 ABOUT = 0.15
-"""As much may differ of a counter through the run and the sum of one that begins again each epoch."""
+"""As much may differ of a counter through the run and one that begins again each epoch."""
 BAR = "bar"
 """Marks the key of an epoch counter that is a bar."""
 
@@ -63,7 +63,8 @@ class StepCounter:
     """One counter. `kind`: step, bar, other (no optimiser step) or epoch; `value` counts over epochs.
 
     `spans`: it went on where an epoch ended, so that it counts through all of them; `rounds` are the epochs
-    in which it was seen, `round` the last of them. `between`: a bar of another loop than the training's.
+    in which it was seen, `round` the last of them. `between`: how often it was drawn between the
+    rounds of another bar.
     """
 
     key: Key
@@ -85,7 +86,7 @@ class StepCounter:
     spans: bool = False
     rounds: int = 0
     round: float | None = None
-    between: bool = False
+    between: int = 0
     time: float | None = None
     fallen: int | None = None
     restarts: int = 0
@@ -150,8 +151,7 @@ class StepCounter:
         return before is not None and before < n < self.n
 
     def begins_with_figures(self) -> None:
-        """A loss was printed below the counter, or a table's row with it: if it is at 0, it counts from
-        there."""
+        """A loss was printed below the counter, or a table's row with it: at 0, it counts from there."""
         if self.n == 0 and self.seen == 1 and self.kind in ("step", "epoch"):
             self.at_zero = True
 
@@ -162,14 +162,14 @@ class StepCounter:
     def score(self) -> tuple[int, float]:
         if self.kind == "epoch":
             return (0, self.seen)
-        if self.kind == "other" or self.samples or self.between:
+        if self.kind == "other" or self.samples or self.between > 1:
             return (1, self.seen)
         return (2 if self.seen > 1 or self.kind == "bar" or self.with_loss else -1, self.seen * self.weight)
 
     @property
     def counts(self) -> bool:
-        """Whether it is known to count: seen once, beside neither total nor loss, it may be a setting."""
-        return self.seen > 1 or self.kind == "bar" or self.with_loss > 0 or self.total is not None
+        """Whether it is known to count: seen twice, beside neither total nor loss, it may be a setting."""
+        return self.seen > 2 or self.kind == "bar" or self.with_loss > 0 or self.total is not None
 
     @property
     def reached(self) -> int:
@@ -212,7 +212,7 @@ class StepCounters:
         return max(open_, key=lambda s: s.n, default=None)
 
     def between(self, keys: Iterable[Key]) -> bool:
-        return any(key in self._sources and self._sources[key].between for key in keys)
+        return any(key in self._sources and self._sources[key].between > 0 for key in keys)
 
     def begins_with_figures(self, tested: bool = False) -> None:
         """Take in a loss on a line without a counter, or a row of a table; `tested`: beside an evaluation,
@@ -277,7 +277,7 @@ class StepCounters:
         loss of its own, drawn between its rounds, is of another loop: a validation that no word names."""
         drawn, self._drawn = self._drawn, bar
         if again and drawn is not None and drawn.order > bar.order and drawn.key[1] == bar.key[1]:
-            drawn.between = drawn.with_loss <= max(drawn.seen // 2, bar.with_loss)
+            drawn.between += drawn.with_loss <= max(drawn.seen // 2, bar.with_loss)
 
     def counted(self) -> StepCounter | None:
         """Return the leader, or the best named step where the leading bar counts what `timesteps` count, or
