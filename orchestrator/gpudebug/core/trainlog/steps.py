@@ -168,8 +168,13 @@ class StepCounter:
 
     @property
     def counts(self) -> bool:
-        """Whether it is known to count: seen twice, beside neither total nor loss, it may be a setting."""
-        return self.seen > 2 or self.kind == "bar" or self.with_loss > 0 or self.total is not None
+        """Whether it is known to count; twice, far apart, without a loss it may be a setting."""
+        return (
+            self.seen > 1 + (self.value > 2 * self.first)
+            or self.kind == "bar"
+            or self.with_loss > 0
+            or self.total is not None
+        )
 
     @property
     def reached(self) -> int:
