@@ -81,6 +81,38 @@ KEPT = {
         "CSV",
         (10,),
     ),
+    "days first": Form(
+        "timestamp,gpu_util\n" + "".join(f"{n}/03/2026 14:05:07,10\n" for n in range(9, 21)),
+        "CSV",
+        (10,),
+        86400.0,
+    ),
+    "milliseconds since a launch": Form(
+        "elapsed_ms,gpu_util\n" + "".join(f"{1000 * n},10\n" for n in range(12)), "CSV", (10,)
+    ),
+    "a ratio": Form("time,gpu_utilization_ratio\n" + "0,0.1\n1,0.1\n2,0.1\n" * 1, "CSV", (10,)),
+    "an amount called mem": Form(
+        "time gpu util mem\n" + _lines(lambda n, k, u: f"14:05:{n:02d} {k} {u} 3000"), "CSV"
+    ),
+    "a date between strokes": Form(
+        "".join(
+            f"=== 2026-03-09 14:05:{n:02d} ===\nindex, utilization.gpu [%]\n0, 10 %\n1, 90 %\n"
+            for n in range(12)
+        ),
+        QUERY,
+    ),
+    "seconds since 1970 between rows": Form(
+        "".join(f"{1773065107 + n}\n0, 10 %, 5 MiB\n1, 90 %, 5 MiB\n" for n in range(12)), QUERY
+    ),
+    "rocm-smi below dates": Form(
+        "".join(
+            f"Mon Mar  9 14:05:{n:02d} UTC 2026\n\n===== ROCm System Management Interface =====\n"
+            "===== % time GPU is busy =====\n"
+            "GPU[0]\t\t: GPU use (%): 10\nGPU[1]\t\t: GPU use (%): 90\n===== End of ROCm SMI Log =====\n"
+            for n in range(12)
+        ),
+        "rocm-smi",
+    ),
     "GPUtil": Form(
         "| ID | GPU | MEM |\n------------------\n|  0 | 10% | 12% |\n|  1 | 90% | 50% |\n" * 12,
         "GPUtil",

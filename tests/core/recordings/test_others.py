@@ -25,6 +25,7 @@ TEXTS = {
     "nvidia-smi": 'Field "utilization.gpuu" is not a valid field to query.\n',
     "a storage service": '<?xml version="1.0"?>\n<Error><Code>AccessDenied</Code></Error>\n',
     "a shell": "bash: nvidia-smi: command not found\n",
+    "Git LFS": "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n",
     "intel_gpu_top": " Freq MHz      IRQ RC6     Power W\n req  act       /s   %   gpu   pkg\n",
     "xpu-smi stats": "| Device ID     | 0    |\n+------+-----+\n| GPU Utilization (%)    | 43  |\n",
     "neuron-monitor": '{"period": 1.0, "neuron_runtime_data": []}\n',

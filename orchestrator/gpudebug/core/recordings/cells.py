@@ -26,6 +26,7 @@ _FACTORS = {
     "GiB": 1024.0,
     "GB": 1024.0,
     "mW": 1e-3,
+    "share": 100.0,
 }
 _PLAIN_UNITS = {"KB": "KiB", "MB": "MiB", "GB": "GiB", "bytes": "B", "Mhz": "MHz", "mhz": "MHz", "c": "C"}
 _MEMORY_IN_BYTES = 2.0**24
@@ -70,6 +71,8 @@ def number(cell: str, quantity: str = "", unit: str | None = None) -> float | No
         unit = printed
     if unit is None:
         unit = _by_size(value, quantity)
+    if unit == "share" and quantity not in ("gpu_util", "mem_util"):
+        return value
     return value * _FACTORS.get(unit or "", 1.0)
 
 
@@ -111,7 +114,7 @@ _MONTHS = {
     )
 }
 # A spreadsheet leaves the seconds out, or of a time with a fraction the hour.
-_CLOCK = r"(?P<h>\d{1,2}):(?P<m>\d\d)(?::(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?)?(?: ?(?P<ap>[AP]M))?"
+_CLOCK = r"(?P<h>\d{1,2}):(?P<m>\d\d)(?::(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?)?(?: ?(?P<ap>[AP]\.? ?M\.?))?"
 _ZONE = r"(?: ?(?P<z>Z|UTC|GMT|[+-]\d\d:?\d\d|[A-Z]{2,5}))?"
 _FORMS = tuple(
     regex(form, re.ASCII | re.IGNORECASE)
@@ -127,6 +130,8 @@ _FORMS = tuple(
         r"(?P<m>\d\d):(?P<s>\d\d)[.,](?P<f>\d{1,3})",
     )
 )
+_MONTH_FIRST = 3
+_DAY_MONTH = regex(r"(?<![\d./-])(\d\d?)[-/](\d\d?)[-/]\d{4}(?!\d)")
 DAY, HOUR = 86_400.0, 3600.0
 _LONGEST_MOMENT = 60
 _DATE_INSIDE = regex(
@@ -148,11 +153,16 @@ def dated(line: str) -> str | None:
     return found.group() if found else None
 
 
-def moment(cell: str) -> tuple[float, bool] | None:
+def days_first(text: str) -> bool:
+    """Tell whether dates such as `31/03/2026` are in a text."""
+    return any(int(day) > 12 >= int(month) for day, month in _DAY_MONTH.findall(text))
+
+
+def moment(cell: str, *, day_first: bool = False) -> tuple[float, bool] | None:
     """Return seconds of a date since 1970, of a time of day since midnight, and whether it is a date.
 
     Without an offset a date counts as UTC: only differences are used. Of `03-09-2026` the month comes first,
-    unless it is larger than 12. None if the cell holds neither.
+    unless it is larger than 12 or `day_first`. None if the cell holds neither.
     """
     if len(cell) > _LONGEST_MOMENT:
         return None
@@ -163,16 +173,16 @@ def moment(cell: str) -> tuple[float, bool] | None:
         found = form.fullmatch(text)
         if found:
             try:
-                return _seconds(found.groupdict())
+                return _seconds(found.groupdict(), swapped=day_first and form is _FORMS[_MONTH_FIRST])
             except ValueError:
                 return None
     return None
 
 
-def _seconds(parts: dict[str, str | None]) -> tuple[float, bool]:
+def _seconds(parts: dict[str, str | None], *, swapped: bool) -> tuple[float, bool]:
     hour, minute, second = (int(parts.get(part) or 0) for part in "hms")
     if parts.get("ap"):
-        hour = hour % 12 + (12 if str(parts["ap"]).upper() == "PM" else 0)
+        hour = hour % 12 + (12 if str(parts["ap"]).upper().startswith("P") else 0)
     if hour > 23 or minute > 59 or second > 60:
         raise ValueError(parts)
     clock = 3600.0 * hour + 60 * minute + second + float(f"0.{parts.get('f') or 0}")
@@ -180,7 +190,7 @@ def _seconds(parts: dict[str, str | None]) -> tuple[float, bool]:
         return clock, False
     month = _MONTHS.get(str(parts["mn"]).lower(), 0) if parts.get("mn") else int(parts["mo"] or 0)
     day = int(parts["d"] or 0)
-    if month > 12 >= day:
+    if month > 12 >= day or (swapped and day <= 12):
         month, day = day, month
     date = datetime(int(parts["y"] or 0), month, day, tzinfo=timezone.utc)
     zone = re.fullmatch(r"([+-])(\d\d):?(\d\d)", parts.get("z") or "")

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from gpudebug.core.recordings import names as of
+from gpudebug.core.recordings.cells import days_first
 from gpudebug.core.recordings.names import GRACT, SHARES
 from gpudebug.core.recordings.rows import Reading, RecordedClock, readings
 from gpudebug.core.recordings.sources import COMPUTE_APPS, DMON, OTHERS, PMON, delay_of
@@ -107,6 +108,10 @@ class Collector:
         self._others: Counter[str] = Counter()
         self._without = 0
 
+    def dates_as_in(self, text: str) -> None:
+        """Read dates with the day in front if one of these has it there."""
+        self.clock.day_first = self._stamp_clock.day_first = days_first(text)
+
     @property
     def columns(self) -> NamedColumns | None:
         return self._gathered[-1].part.columns if self._gathered else None
@@ -168,7 +173,8 @@ class Collector:
     def _time(self, columns: NamedColumns, cells: Sequence[str]) -> float:
         places = columns.places
         date = cells[places[of.DATE]] if of.DATE in places else None
-        return self.clock.seconds(cells[places[of.TIME]], date)
+        place = places[of.TIME]
+        return self.clock.seconds(cells[place], date, dict(columns.figures)[place].unit)
 
     def _put(self, gathered: _Gathered, one: Reading, time: float) -> None:
         if one.key in self._seen:

@@ -42,6 +42,7 @@ _INDENTED = regex(
     r"(?m)^(?:# (?:HELP|TYPE) )?DCGM_FI_|^=+ ?NVSMI LOG|^GPU: \d+\s*$|^GPU\[\d+\]\s*: |^\s*NPU ID\s+: \d+"
 )
 _LOG_WORDS = regex(r"(?i)\b(loss|epoch|iter(ation)?s?|step)\b")
+_EPOCH = regex(r"1\d{9}(?:\.\d+)?|1\d{12}")
 _LEAST_ROWS = 3
 _UNKNOWN = NamedColumns(QUERY, 0, (), str.split)
 _MOST_UNREAD, _MOST_OF_A_LOG = 0.25, 0.1
@@ -60,7 +61,7 @@ def recognised(head: str) -> str | None:
         return _tree_recognised(head)
     if _INDENTED.search(head[:8192]) and not _LOG_WORDS.search(head[:8192]):
         return read_monitor([head], "").source
-    undated = [line for line in lines if moment(line) is None]
+    undated = [line for line in lines if not _is_stamp(line)]
     if looks_headerless(undated[:-1] or undated):
         columns, _ = columns_of(undated)
         return columns.source if columns else QUERY
@@ -146,7 +147,8 @@ def read_monitor(lines: Iterable[str], file: str) -> MonitorRows:
     if _TREE.match(head) or _INDENTED.search(head[:8192]):
         return _read_tree(head, iterator, file)
     reader = _Reader()
-    filled = [line for line in head.splitlines(keepends=True) if line.strip() and moment(line) is None]
+    reader.collector.dates_as_in(head)
+    filled = [line for line in head.splitlines(keepends=True) if line.strip() and not _is_stamp(line)]
     if looks_headerless(filled[:3]):
         columns, note = columns_of([line for line in filled if line.endswith("\n")])
         if columns is None:
@@ -195,6 +197,11 @@ def _read_tree(head: str, rest: Iterable[str], file: str) -> MonitorRows:
     return found
 
 
+def _is_stamp(line: str) -> bool:
+    """Tell whether a line is a moment alone, of a calendar or in seconds since 1970."""
+    return moment(line) is not None or _EPOCH.fullmatch(line.strip()) is not None
+
+
 def _only_draws(text: str) -> bool:
     return not text[0].isalnum() and (is_rule(text) or _TITLE.fullmatch(text) is not None)
 
@@ -223,9 +230,11 @@ class _Reader:
         text = line.strip()
         if not text:
             self.collector.block()
-        elif not self._is_row(line) and moment(text) is not None:
+        elif not self._is_row(line) and _is_stamp(text):
             self.collector.stamp(text)
-        elif not _only_draws(text) and not self._take_text(line, number, after):
+        elif _only_draws(text):
+            self.collector.stamp(dated(text) or "")
+        elif not self._take_text(line, number, after):
             self._is_strange(line, number)
 
     @property

@@ -28,7 +28,7 @@ _CALLED: dict[str, str] = {
     TIME: "timestamp|time|datetime|date time|query time|elapsed|elapsed time|seconds|secs|ts|unix time|"
     "utc epoch|epoch time|wall time|walltime|time stamp|local time|time s|elapsed s|elapsed sec|"
     "elapsed seconds|utc epoch s|timestamp s|unix timestamp|timestamp unix|relative time|"
-    "relative time process|runtime",
+    "relative time process|runtime|unix|unix ts|epoch",
     DATE: "date",
     INDEX: "index|idx|gpu|device|card|npu|~id|~number|~no|device id|deviceid|device index|gpuid|"
     "card id|npu id|npu id idx|minor number",
@@ -42,7 +42,8 @@ _CALLED: dict[str, str] = {
     PROCESS: "pid|process id|process name|used gpu memory",
     "gpu_util": "util|~use|~usage|~busy|~load|~activity|~core util|~core usage|~core load|~compute util|"
     "~3d util|~util rate|~usage rate|!gfx|!gfx util|!gfx activity|!gfx usage|!gputl|!gr3d clock|!aicore|"
-    "!aicore util|!aicore usage|!aicore usage rate|!ai core|!compute util|!util overall|!util aip|!203",
+    "!aicore util|!aicore usage|!aicore usage rate|!ai core|!compute util|!util overall|!util aip|"
+    "!sm util|!203",
     "mem_util": "!util memory|!util memory util|!memory copy util|!mcutl|!umc|!umc activity|!204",
     "mem_used_mb": "memory used|used memory|vram used|used vram|vram used memory|vram total used memory|!fb|"
     "!fb used|!fb memory usage used|!fbusd|!252|?memory usage|?vram usage|?vram|~?memory|?memory allocated|"
@@ -115,6 +116,8 @@ _UNIT_WORDS = {
     **dict.fromkeys(("w", "watt", "watts"), "W"),
     **dict.fromkeys(("mw", "milliwatts"), "mW"),
     **dict.fromkeys(("mhz",), "MHz"),
+    **dict.fromkeys(("ms", "msec", "milliseconds"), "ms"),
+    **dict.fromkeys(("ratio", "fraction"), "share"),
     **dict.fromkeys(("c", "celsius", "degc", "celsius degree"), "C"),
     **dict.fromkeys(("b", "bytes", "byte"), "B"),
     **dict.fromkeys(("kb", "kib"), "KiB"),
@@ -122,7 +125,7 @@ _UNIT_WORDS = {
     **dict.fromkeys(("gb", "gib", "gigabytes", "gbytes"), "GiB"),
 }
 UNITS = {
-    **dict.fromkeys(("gpu_util", "mem_util", *SHARES, GRACT), ("%",)),
+    **dict.fromkeys(("gpu_util", "mem_util", *SHARES, GRACT), ("%", "share")),
     **dict.fromkeys(("mem_used_mb", "mem_total_mb"), ("B", "KiB", "MiB", "GiB")),
     **dict.fromkeys(("sm_clock_mhz", "mem_clock_mhz"), ("MHz",)),
     "power_w": ("W", "mW"),

@@ -12,6 +12,7 @@ from gpudebug.core.recordings.lines import uncoloured
 _LOOKED_AT = 4096
 _HOST, _JOB = "it shows the host, not a GPU", "it sums up a job, without times"
 _RECORD = "record the GPU while the training runs: gpudebug sample -- CMD, or nvidia-smi dmon -o DT"
+_POINTER = "it stands for a file that was not fetched"
 _TRACE, _UNNAMED = "it sums up a trace", "it does not name the GPU of each figure"
 _OF: dict[str, dict[str, str]] = {
     _HOST: {
@@ -46,6 +47,7 @@ _OF: dict[str, dict[str, str]] = {
         "neuron-monitor": r'"neuron_runtime_data"',
         "powermetrics": r"\*\*\* Sampled system activity",
     },
+    _POINTER: {"Git LFS": r"^version https://git-lfs\."},
     _TRACE: {"nsys stats": r"^Time \(%\),\s*Total Time \(\w+\),\s*(Num Calls|Instances|Count)"},
     _UNNAMED: {
         "CloudWatch": r'"Datapoints":\s*\[|"MetricDataResults":\s*\[',
@@ -55,6 +57,7 @@ _OF: dict[str, dict[str, str]] = {
 }
 """Why it is no recording: by whom it is, and how its text is known."""
 _NEXT = {
+    _POINTER: "fetch the file itself: git lfs pull",
     _TRACE: "export the trace: nsys export --type sqlite F.nsys-rep, then gpudebug analyze F.sqlite",
     _UNNAMED: "export it with a column of times and one for each GPU, named gpu0_util and so on",
 }

@@ -118,16 +118,17 @@ class RecordedClock:
 
     def __init__(self) -> None:
         self.dated = False
+        self.day_first = False
         self._kind: str | None = None
         self._unit = 1.0
         self._day = 0.0
         self._last: float | None = None
 
-    def seconds(self, cell: str, date: str | None = None) -> float:
+    def seconds(self, cell: str, date: str | None = None, unit: str | None = None) -> float:
         """Return seconds, since 1970 if a date is known, of a time of day on over midnight. Raises ValueError
         if it is no time, or one of another kind than those before."""
         text = f"{_dashed(date)} {plain(cell)}" if date and not lacks(date) else plain(cell)
-        found = moment(text)
+        found = moment(text, day_first=self.day_first)
         if found is None:
             value = number(text)
             if value is None:
@@ -136,6 +137,8 @@ class RecordedClock:
             self._take(kind, cell)
             if self._last is None and kind == "since 1970":
                 self._unit = next(unit for least, unit in EPOCH_UNITS if value >= least)
+            if kind == "elapsed" and unit == "ms":
+                value /= 1000
             self._last = value * self._unit
             return self._last
         time, dated = found

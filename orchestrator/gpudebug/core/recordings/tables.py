@@ -21,6 +21,7 @@ _MOST_CELLS = 2000
 _NO_NAME = regex(r"[-+]?[\d.]+%?|.*[{}=].*|.*[\s:]-?\d+(\.\d+)?( ?(%|[A-Za-z]{1,3}))?")
 _UNNAMED = regex(r"Unnamed: \d+")
 _CUDA = regex(r"(?:cuda|gpu)[: ]?\d{1,3}", re.IGNORECASE)
+_ABOVE_100 = regex(r"[1-9]\d{3,}(?:\.\d+)?|[2-9]\d\d(?:\.\d+)?|1(?!00)\d\d(?:\.\d+)?")
 _COMMA = regex(r"^(-?\d+),(\d+)(?=\D*$)")
 _VALUE_UNIT = regex(r"(?<=\d) +(?=(?:%|m?W|MHz|[KMG]i?B|°?C|J|V|mV|RPM)(?:\s|$))")
 _ENTITY = regex(r"\s*(GPU|GPU-I|GPU-CI|GPU_I|GPU_CI|Switch|CPU|CPU Core|Link|NvSwitch)\s+(\d{1,4})(?=\s|$)")
@@ -123,7 +124,7 @@ def header_of(line: str, *, after: Sequence[str] = ()) -> NamedColumns | None:
         (spaced(text), spaced),
         (bracketed, partial(words, len(bracketed))),
     )
-    tried = (_columns(cut, split, True) for cut, split in cuts)
+    tried = (_columns(cut, split, True, after) for cut, split in cuts)
     return next(
         (one for one in tried if one and any(len(one.split(row)) == one.width for row in after)), None
     )
@@ -154,7 +155,7 @@ def _columns(
         found = [(at, _OF_JTOP if cells[at] == "GPU" else one) for at, one in found]
     rows = [row for row in map(split, after) if len(row) == len(cells)]
     timed = any(one.quantity == of.TIME for _, one in found)
-    found = [(at, _by_cells(one, [row[at] for row in rows], timed)) for at, one in found]
+    found = [(at, known) for at, one in found if (known := _by_cells(one, [row[at] for row in rows], timed))]
     if not _is_monitor(found, source, len(cells)):
         return None
     if any(one.quantity == of.PROCESS for _, one in found):
@@ -163,15 +164,17 @@ def _columns(
     return NamedColumns(source, len(cells), tuple(_unambiguous(found)), split, tuple(cells))
 
 
-def _by_cells(one: NamedFigure, cells: Sequence[str], timed: bool) -> NamedFigure:
+def _by_cells(one: NamedFigure, cells: Sequence[str], timed: bool) -> NamedFigure | None:
     """Return what a column is of by its first cells: `GPU 0` in % is its utilisation, a device `cuda:0` is a
-    GPU, a date with a time of day is the time."""
+    GPU, a date with a time of day is the time. None for `mem` above 100: an amount, of whatever."""
     if not cells:
         return one
     if one.quantity == of.INDEX and one.device is not None and all(cell.endswith("%") for cell in cells):
         return NamedFigure("gpu_util", "%", one.device, sure=True)
     if one.quantity == of.INDEX and all(map(_CUDA.fullmatch, cells)):
         return replace(one, sure=True)
+    if one.quantity == "mem_util" and not one.sure and any(_ABOVE_100.fullmatch(cell) for cell in cells):
+        return None
     if one.quantity == of.DATE and not timed and all(map(moment, cells)):
         return replace(one, quantity=of.TIME)
     return one

@@ -360,7 +360,8 @@ def indented_documents(lines: Sequence[str]) -> Iterator[Any]:
 def _begins_anew(line: str, document: PairList) -> bool:
     text = line.strip()
     begins = text.startswith("====") and any(c.isalpha() for c in text)
-    return bool(document) and (begins or (moment(text) is not None))
+    filled = any(value and name != "timestamp" for name, value in document)
+    return filled and (begins or moment(text) is not None)
 
 
 def _put_rocm(document: PairList, found: re.Match[str]) -> None:
