@@ -27,6 +27,7 @@ MAX_TAGS = 512
 _POLYNOMIAL = 0x82F63B78
 _MASK = 0xA282EAD8
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_SIZES = {_FIXED64: 8, _FIXED32: 4}
 _FLOAT, _DOUBLE = 1, 2
 
 
@@ -134,15 +135,16 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """(number, value) of each field of a protobuf message. ValueError if it is none."""
     at = 0
     while at < len(message):
-        key, at = _varint(message, at)
+        # Nearly all keys and sizes are one byte, and a call for each takes as long as the rest.
+        key, at = (message[at], at + 1) if message[at] < 0x80 else _varint(message, at)
         kind = key & 7
         if kind == _VARINT:
             value, at = _varint(message, at)
             yield key >> 3, value
             continue
-        size = {_FIXED64: 8, _FIXED32: 4}.get(kind)
-        if kind == _BYTES:
-            size, at = _varint(message, at)
+        size = _SIZES.get(kind)
+        if kind == _BYTES and at < len(message):
+            size, at = (message[at], at + 1) if message[at] < 0x80 else _varint(message, at)
         if size is None or at + size > len(message):
             raise ValueError("holds a message that is none")
         yield key >> 3, message[at : at + size]
