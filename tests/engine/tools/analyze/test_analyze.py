@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.support import monitors
 from tests.support.campaigns import gpudebug, record
 from tests.support.collectives import checkpoints, written
 from tests.support.commands import command
@@ -73,6 +74,19 @@ def test_a_runs_folder_is_its_samples_and_its_log(tmp_path: Path) -> None:
     (run / "run.json").write_text("{}")
     answer = gpudebug(tmp_path, "analyze", "0001-run", "--json").expect(0).json
     assert [one["kind"] for one in answer["files"]] == ["samples", "training_log"]
+
+
+def test_a_trackers_folder_is_the_one_store_in_it(tmp_path: Path) -> None:
+    folder = tmp_path / "offline-run-1"
+    folder.mkdir()
+    (folder / "run-1.wandb").write_bytes(
+        monitors.wandb([monitors.history(n, loss=2.0 / n) for n in range(1, 9)])
+    )
+    (folder / "config.yaml").touch()
+    assert command(tmp_path, "analyze", "offline-run-1", "--json").expect(0).json["loss"]["points"] == 8
+    (folder / "run-2.wandb").touch()
+    done = command(tmp_path, "analyze", "offline-run-1").expect(1)
+    assert "is a folder with 2 stores of runs; next: give one of them: gpudebug analyze " in done.err
 
 
 def test_several_files_are_one_document(folder: Path) -> None:

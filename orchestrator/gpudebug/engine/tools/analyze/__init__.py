@@ -34,6 +34,7 @@ __all__ = ["Outputs", "analyze"]
 
 T = TypeVar("T")
 _NOTHING = Outputs()
+_STORES = ("*.wandb", "*.swanlab", "events.out.tfevents.*", "*.db", "metrics.jsonl")
 _WITH_RUNS = (FileKind.SAMPLES, FileKind.SQLITE)
 
 
@@ -131,9 +132,16 @@ def _or_what_is_beside(path: Path, read: Callable[[], T]) -> T:
 
 
 def _parts(path: Path) -> list[Path]:
-    """Return the files of a run's folder that are analyzed; any other path as it is."""
+    """Return the files of a run's folder, of a tracker's folder its one store; any other path as it is."""
     if not (path / "run.json").is_file():
-        return [path]
+        stores = [one for form in _STORES for one in sorted(path.glob(form))] if path.is_dir() else []
+        if len(stores) > 1:
+            raise GpudebugError(
+                f"is a folder with {len(stores)} stores of runs",
+                file=str(path),
+                next=f"give one of them: gpudebug analyze {shlex.quote(str(stores[-1]))}",
+            )
+        return stores or [path]
     parts = [path / name for name in ("samples.csv", "train.log", launcher.SECTIONS)]
     return [part for part in parts if part.is_file() and part.stat().st_size] or [path]
 
