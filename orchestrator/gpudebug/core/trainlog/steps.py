@@ -126,8 +126,7 @@ class StepCounter:
         return True
 
     def _rolled(self, reading: CounterReading) -> bool:
-        """Tell whether a counter that did not rise began again: in a later epoch, or after it had come to its
-        end."""
+        """Tell whether a counter that did not rise began again: in a later epoch, or after its end."""
         n, total = reading.n, self.total
         if reading.epoch is not None and not self.spans:
             if self.epoch is None:
@@ -169,12 +168,8 @@ class StepCounter:
     @property
     def counts(self) -> bool:
         """Whether it is known to count; twice, far apart, without a loss it may be a setting."""
-        return (
-            self.seen > 1 + (self.value > 2 * self.first)
-            or self.kind == "bar"
-            or self.with_loss > 0
-            or self.total is not None
-        )
+        often = 1 if self.value <= 2 * self.first else 2
+        return self.seen > often or self.kind == "bar" or self.with_loss > 0 or self.total is not None
 
     @property
     def reached(self) -> int:
