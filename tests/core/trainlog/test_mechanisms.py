@@ -271,6 +271,14 @@ def test_epochs_out_of_order_have_no_trend() -> None:
     assert not read("epoch,train_loss\n" + "".join(rows[:20] + rows)).disordered
 
 
+def test_a_second_log_behind_the_first_is_told() -> None:
+    first = "".join(f"{{'loss': {3 - n / 20:.2f}, 'epoch': {n}}}\n" for n in range(1, 21))
+    assert read(first + stamped(14)).followed
+    assert not read(first + each("{{'eval_loss': {loss}}}\n")).followed
+    beside = "".join(f"step {n} loss {3 - n / 20:.2f}\n{{'loss': {3 - n / 20:.3f}}}\n" for n in range(1, 21))
+    assert not read(beside).followed
+
+
 @pytest.mark.parametrize("end", ["</html>\n", ""])
 def test_a_page_in_a_log_is_left_out(end: str) -> None:
     page = "<!DOCTYPE html>\n<html><h1>502</h1>\n<p>step 3 loss 0.5</p>\n" + end

@@ -106,4 +106,4 @@ def _counted_by(label: list[str], unit: list[str], numbered: bool) -> str:
         return "env"
     if ("epochs" in label and not numbered) or {"epoch", "epochs"} & {*unit}:
         return "epoch"
-    return "batch" if {"batch", "batches"} & {*unit} else ""
+    return "batch" if {"ba", "batch", "batches"} & {*unit} else ""

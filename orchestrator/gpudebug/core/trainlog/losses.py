@@ -143,6 +143,7 @@ class Losses:
                     continue
                 rises = not UNDIRECTED.isdisjoint(words(key[2]))
                 series = LossSeries(key[2], key[1], tier, len(home), printer.bar, rank=rank, undirected=rises)
+                series.earliest = self._printed
                 home[key, rank] = series
             self._printed += 1
             series.latest = self._printed
@@ -203,6 +204,14 @@ class Losses:
             return None
         who = best.rank if best.rank.startswith("pid") else f"rank {best.rank}"
         return f"{who} of {len(ranks)}"
+
+    def followed(self, best: LossSeries | None) -> bool:
+        """Tell whether another loss, of values enough for a course, was printed before or behind all of
+        `best`, as that of a second log in the file."""
+        if best is None or best.phase == "val" or best.count < OFTEN:
+            return False
+        others = [s for s in self._all() if s.phase != "val" and s.tier == 0 and s.count >= OFTEN]
+        return any(s.earliest >= best.latest or s.latest <= best.earliest for s in others if s is not best)
 
     def lost(self) -> bool:
         """Tell whether a training loss, under whatever name, was last seen as nan or inf."""

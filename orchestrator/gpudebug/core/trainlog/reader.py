@@ -52,8 +52,8 @@ class LogSummary:
     `loss` is an even spread of the printed values (equal neighbours count once), `loss_begin` the first of
     them, `points` how many there were, `first` and `last` the ends; `loss_of` says whose it is where several
     ranks print one; `disordered`: its lines are out of order; `clock_back`: their stamps go back by more than
-    ten seconds; `pages` are HTML pages that were left out. `of_learner` says that they are a critic's or a
-    policy's, which need not fall.
+    ten seconds; `pages` are HTML pages that were left out; `followed`: another log's loss is before or
+    behind it. `of_learner` says that they are a critic's or a policy's, which need not fall.
     `step_unit` is what the log counts: step, timesteps (of an environment), samples or epoch; `step_times`
     are (count, seconds since launch at which it was first seen) and `progress_per_s` the rate in that unit;
     `progress` says the same in the log's own word.
@@ -80,6 +80,7 @@ class LogSummary:
     disordered: bool = False
     clock_back: bool = False
     pages: int = 0
+    followed: bool = False
     trend: Trend = Trend.UNKNOWN
     progress: LogProgress | None = None
     steps: int | None = None
@@ -201,6 +202,7 @@ def _summarised(state: LogState, exit_status: int | None, signal: int | None) ->
         disordered=best is not None and best.disordered,
         clock_back=state.stamps.go_back,
         pages=state.pages.count,
+        followed=state.losses.followed(best),
         trend=state.losses.trend(best),
         progress=_progress(state, counter, speed, best is not None),
         steps=state.steps.reached(counter) if counter and unit == "step" else None,

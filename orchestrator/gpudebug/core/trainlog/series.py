@@ -228,8 +228,8 @@ class LossSeries:
     """One named series of loss values of one rank; neighbours that are equal count as one point.
 
     `of_bar`: a progress bar shows it; `zeros` counts its zeros, `size` is the sum of its magnitudes;
-    `undirected`: it may be one that rises where the program learns; `latest` is its place among all that was
-    printed.
+    `undirected`: it may be one that rises where the program learns; `earliest` and `latest` are the places of
+    its ends among all that was printed.
     """
 
     name: str
@@ -246,6 +246,7 @@ class LossSeries:
     finite: bool = True
     hidden_nan: bool = False
     undirected: bool = False
+    earliest: int = 0
     latest: int = 0
     first: float | None = None
     last: float | None = None

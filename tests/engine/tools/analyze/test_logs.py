@@ -249,12 +249,14 @@ def test_what_is_damaged_in_a_log_is_named_and_the_rest_is_read(tmp_path: Path) 
     path = tmp_path / "train.log"
     page = "<!doctype html>\n<html>\n<body>step 3 loss 0.5</body>\n</html>\n"
     lines = [f"2026-01-02 {15 - n // 21}:00:{n:02} step {n} loss {2.5 - n / 50:.2f}\n" for n in range(1, 41)]
-    path.write_text(page + "".join(lines))
+    other = [f"{{'loss': {2 - n / 50:.2f}}}\n" for n in range(1, 11)]
+    path.write_text("".join(other) + page + "".join(lines))
     answer = analyze([path])
     assert isinstance(answer, LogAnswer)
     assert (answer.loss.last, answer.steps, answer.steps_per_s) == (1.7, 40, None)
     assert answer.notes == (
         "its clock goes back within the log: no rate is taken from its time stamps",
+        "two logs seem to follow each other in the file: the loss is that of 40 values",
         "an HTML page in the file was left out",
     )
 
