@@ -287,6 +287,15 @@ def test_a_page_in_a_log_is_left_out(end: str) -> None:
     assert end == "" or read(page + stamped(14)).points == 40
 
 
+def test_a_bar_that_is_drawn_at_its_beginnings_alone_counts_nothing() -> None:
+    rows = "".join(
+        bars("", ((0, 0),), 19) + f"\r      {e}    {loss}   0.01\n" for e, loss in enumerate(LOSSES, 1)
+    )
+    progress = read("  epoch    train_loss     dur\n" + rows).progress
+    assert progress is not None
+    assert (progress.unit, progress.done) == ("epochs", 6)
+
+
 def test_a_total_that_grows_plans_nothing() -> None:
     row = "| total/steps    | {n}000  |\n| total/episodes | {n}      |\n| total/steps_per_second | 62.5 |\n"
     progress = read(each(row)).progress

@@ -284,25 +284,22 @@ class StepCounters:
         the one that counts through the run what the leader counts in each epoch.
 
         None if all that is left of a bar is its end in a later epoch."""
-        leader = self.leader
+        leader, outer = self.leader, self.epoch_counter
         if leader is None:
             return None
         if leader.kind == "bar" and leader.seen == 1 and leader.epoch is not None and leader.epoch > 1:
             return None
+        if leader.kind == "bar" and not leader.value and outer and outer.value and not self.round_of(leader):
+            return outer  # A bar that is drawn at its beginnings alone counts nothing.
         named = [s for s in self._sources.values() if s.kind == "step" and s.seen > 1 and s.key[-1] != "#"]
         if leader.rolls:
-            through = [
-                s for s in named if not s.rolls and abs(s.value - leader.value) <= ABOUT * leader.value
-            ]
-            return max(
-                (s for s in through if 2 * s.seen > leader.seen), key=StepCounter.score, default=leader
-            )
-        others = [s for s in self._sources.values() if s.kind == "other" and s.seen > 1]
-        if leader.kind != "bar" or not any(
-            abs(s.value - leader.value) <= SAME * leader.value for s in others
-        ):
-            return leader
-        return max(named, key=StepCounter.score, default=leader)
+            near = [s for s in named if abs(s.value - leader.value) <= ABOUT * leader.value]
+            through = [s for s in near if not s.rolls and 2 * s.seen > leader.seen]
+            return max(through, key=StepCounter.score, default=leader)
+        others = [s.value for s in self._sources.values() if s.kind == "other" and s.seen > 1]
+        if leader.kind == "bar" and any(abs(n - leader.value) <= SAME * leader.value for n in others):
+            return max(named, key=StepCounter.score, default=leader)
+        return leader
 
     def reached(self, counter: StepCounter) -> int:
         """Return how far a counter came; the rounds of a bar are whole if the bar of the epochs says so, of
