@@ -296,6 +296,18 @@ def test_a_bar_that_is_drawn_at_its_beginnings_alone_counts_nothing() -> None:
     assert (progress.unit, progress.done) == ("epochs", 6)
 
 
+def test_a_duration_of_several_steps_is_none_of_one() -> None:
+    assert (
+        read(each("Iteration {n}, KL divergence {loss}, 50 iterations in 0.1{i}5 sec\n")).steps_per_s is None
+    )
+
+
+def test_an_epoch_0_that_took_a_time_is_one() -> None:
+    progress = read(each("EPOCH {i}: training on 60000 words took 0.{n}s\n")).progress
+    assert progress is not None
+    assert (progress.unit, progress.done) == ("epochs", 6)
+
+
 def test_a_total_that_grows_plans_nothing() -> None:
     row = "| total/steps    | {n}000  |\n| total/episodes | {n}      |\n| total/steps_per_second | 62.5 |\n"
     progress = read(each(row)).progress

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from gpudebug.core.lazy import regex
 from gpudebug.core.words import word_set
@@ -71,6 +72,7 @@ _STEP = word_set(
     "step steps iter iters iteration iterations iterat itr it update updates batch batches round rounds "
     "gstep minibatch minibatches"
 )
+_SEVERAL_STEPS = word_set("steps iters iterations updates batches rounds epochs")
 _STRONG_STEP = word_set("step steps update updates gstep")
 _OTHER_COUNT = word_set("timestep timesteps frame frames episode episodes env ts")
 _NOT_A_STEP = word_set(
@@ -223,6 +225,8 @@ def _duration(name: str, parts: list[str], bag: frozenset[str], phase: str) -> R
     scale = 1e-3 if "ms" in bag else 1e-6 if "us" in bag else 1.0
     if bag & _CUMULATIVE or phase == "val":
         return None
+    if any(counted in _SEVERAL_STEPS and word == "in" for counted, word in pairwise(parts)):
+        return None  # `50 iterations in 0.13 sec`
     if bag & _DATA and not bag & _NOT_DATA and (bag & _DURATION or len(bag) == 1):
         return Role("data", phase, scale=scale, tier=0 if bag & _DURATION else 1)
     if (

@@ -28,7 +28,9 @@ _SETTINGS = regex(
     re.I,
 )
 _OVER = regex(r"\b(?:done|finished|completed?|ends?|ended|took|samples|skipp\w+)\b", re.I)
-_EPOCH_OVER = regex(r"\bepoch\W{0,3}0+\W{1,3}(?:is )?(?:completed?|done|finished|ended|over)\b", re.I)
+_EPOCH_OVER = regex(
+    r"\bepoch\W{0,3}0+\W{1,3}(?:(?:is )?(?:completed?|done|finished|ended|over)|.{0,80}\btook)\b", re.I
+)
 _PAGE = regex(r"\s*<(?:!doctype html|html)\b", re.I)
 _BATCH_STOPS = regex(r"(?<![a-z])batch 0+: .{0,60}\b(?:terminating|stopping) training\b", re.I)
 _VALUE = regex(r"[:=]\s*['\"]?[\w.+-]|0\.0")

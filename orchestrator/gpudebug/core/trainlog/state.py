@@ -330,7 +330,8 @@ class LogState:
                 if source is not None:
                     if key in line.clocks:
                         self.timing.bar(source.key, n, *line.clocks[key])
-                    begun = trained or (self.section.phase == REPORTED and bool(line.losses))
+                    told = self.announced == WHOLE or (self.section.phase == REPORTED and bool(line.losses))
+                    begun = trained or told
                     begun = begun and not (line.tested and kind == "step" and not n)
                     reading = CounterReading(n, total, line.time, self.epoch, here, begun)
                     if self.steps.update(source, reading):
