@@ -53,14 +53,11 @@ def announced(text: str) -> str:
         return REPORTED
     if _BATCH_STOPS.search(text):
         return STOPPED
-    if _EPOCH_OVER.search(text):
-        return WHOLE
     evaluation, training = _EVALUATION.search(text), _TRAINING.search(text)
-    if not (evaluation or training) or len(text.split()) > MOST_WORDS:
-        return ""
-    if _VALUE.search(text) or _SETTINGS.search(text):
-        return ""
-    return TRAIN if _OVER.search(text) or training else EVALUATION
+    short = (evaluation or training) and len(text.split()) <= MOST_WORDS
+    if short and not _VALUE.search(text) and not _SETTINGS.search(text):
+        return TRAIN if _OVER.search(text) or training else EVALUATION
+    return WHOLE if _EPOCH_OVER.search(text) else ""
 
 
 @dataclass(slots=True)
