@@ -204,7 +204,7 @@ class LogState:
             line.unnamed = self._unnamed(shape.unnamed, text, time)
         self._settle(line, time, int(text[slice(*ranks.numbered)]) if ranks.numbered else None)
         if in_row and self.steps.at_zero and self.head is not None and self.head.measures:
-            self.steps.begins_with_figures(line.tested)
+            self.steps.begins_with_figures()
         if line.losses or not line.positions:
             return None, at
         steps = ((key[1].lstrip("=:q "), n) for key, kind, _, n, _ in line.positions if kind == "step")
@@ -332,8 +332,7 @@ class LogState:
                         self.timing.bar(source.key, n, *line.clocks[key])
                     told = self.announced == WHOLE or (self.section.phase == REPORTED and bool(line.losses))
                     begun = trained or told
-                    begun = begun and not (line.tested and kind == "step" and not n)
-                    reading = CounterReading(n, total, line.time, self.epoch, here, begun)
+                    reading = CounterReading(n, total, line.time, self.epoch, here, begun, line.tested)
                     if self.steps.update(source, reading):
                         self.losses.begin_again()
                     if kind == "step" and not key[1].endswith("#"):

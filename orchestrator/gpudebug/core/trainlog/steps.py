@@ -36,7 +36,8 @@ Key = tuple[str, ...]
 
 
 class CounterReading(NamedTuple):
-    """A counter's value; `epoch_here` where the same line names the epoch, `loss` if it has one."""
+    """A counter's value; `epoch_here` where the same line names the epoch, `loss` if it has one, `tested` if
+    it is a table's row with an evaluation."""
 
     n: int
     total: int | None
@@ -44,6 +45,7 @@ class CounterReading(NamedTuple):
     epoch: float | None = None
     epoch_here: bool = False
     loss: bool = False
+    tested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class StepCounter:
     gap: int = 1
     with_loss: int = 0
     at_zero: bool = False
+    tested: bool = False
     spans: bool = False
     rounds: int = 0
     round: float | None = None
@@ -99,7 +102,7 @@ class StepCounter:
         if reading.epoch is not None and reading.epoch != self.round:
             self.round, self.rounds = reading.epoch, self.rounds + 1
         if self.n < 0:
-            self.first, self.at_zero = n, n == 0 and reading.loss
+            self.first, self.at_zero, self.tested = n, n == 0 and reading.loss, reading.tested
         elif n <= self.n and self._rolled(reading):
             self.base += self.total or self.n + (self.gap if self.at_zero else 0)
             self.rolls += 1
@@ -173,8 +176,9 @@ class StepCounter:
 
     @property
     def reached(self) -> int:
-        """Steps done: a counter that began at 0 beside a loss had done one by then."""
-        return self.value + (self.at_zero and self.n != self.total)
+        """Steps done: a counter that began at 0 beside a loss had done one by then; not if it tested the
+        model before any step, and then after each so many."""
+        return self.value + (self.at_zero and self.n != self.total and not (self.tested and self.gap > 1))
 
 
 class StepCounters:
@@ -214,12 +218,10 @@ class StepCounters:
     def between(self, keys: Iterable[Key]) -> bool:
         return any(key in self._sources and self._sources[key].between > 0 for key in keys)
 
-    def begins_with_figures(self, tested: bool = False) -> None:
-        """Take in a loss on a line without a counter, or a row of a table; `tested`: beside an evaluation,
-        which at step 0 is of the model before any."""
+    def begins_with_figures(self) -> None:
+        """Take in a loss on a line without a counter, or a row of a table."""
         for source in self.at_zero:
-            if not (tested and source.kind == "step"):
-                source.begins_with_figures()
+            source.begins_with_figures()
         self.at_zero.clear()
 
     def ends_epoch(self) -> None:
