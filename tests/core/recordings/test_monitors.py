@@ -87,6 +87,7 @@ NO_RECORDINGS = (
     "elapsed,gpu_util,mem_util\n1,2,3\n",
     "\x00\x9c\x13gpu\x7f\n" * 20,
     '{"devices": [{"index": 0, "gpu_util": {"mean": 50.0, "p95": 90.0}}]}',
+    "".join(f'[13.24{n}, 100, "stderr"]\n' for n in range(30)),
 )
 
 

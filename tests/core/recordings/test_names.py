@@ -31,6 +31,10 @@ KNOWN = {
     "pci.bus_id": ("bus", None, None),
     "DeviceId": ("index", None, None),
     "Timestamp": ("time", None, None),
+    "elapsed_ms": ("time", "ms", None),
+    "gpu_utilization_ratio": ("gpu_util", "share", None),
+    'DCGM_FI_DEV_GPU_UTIL{gpu="3", job="dcgm"}': ("gpu_util", None, "3"),
+    'DCGM_FI_DEV_POWER_USAGE{Hostname="n7", gpu="0"}': ("power_w", None, "n7/0"),
 }
 # What only looks alike.
 OTHERS = (
@@ -43,6 +47,7 @@ OTHERS = (
         "RAM used",
     ),
     *("host/gpu:0/gpu_utilization (%)/max", "clocks.max.sm [MHz]", "pcie.link.gen.current", "throughput"),
+    *("100", "[203]", 'DCGM_FI_DEV_GPU_UTIL{gpu="0", GPU_I_ID="1"}', 'node_load1{instance="n7"}'),
 )
 
 
@@ -60,6 +65,7 @@ def test_what_looks_alike_is_not_read(name: str) -> None:
 
 def test_short_names_count_in_tables_alone() -> None:
     assert named("sm") is None
+    assert named("203", table=True) is not None
     assert [one.quantity for word in ("sm", "mem") if (one := named(word, table=True))] == [
         "gpu_util",
         "mem_util",

@@ -160,7 +160,7 @@ class NamedFigure:
 def named(name: str, *, table: bool = False) -> NamedFigure | None:
     """Return what a name is of; None if it is in no vocabulary, or its unit is another figure's.
 
-    `table` takes the short names of dmon's columns too.
+    `table` takes the short names of dmon's columns too, and the numbers of DCGM's fields.
     """
     if len(name) > 200:
         return None
@@ -172,6 +172,8 @@ def named(name: str, *, table: bool = False) -> NamedFigure | None:
         return _of_series(labelled.group(1), dict(_LABEL.findall(labelled.group(2))))
     plain, unit = _unit_of(name.strip().strip("\"'"))
     words = re.sub(r"[^0-9a-z]+", " ", _CAMEL.sub(" ", plain).lower()).strip()
+    if words.isdecimal() and not table:
+        return None
     numbered = _DEVICE.search(words) or _LAST.search(words)
     device = numbered.group(1) if numbered and words != numbered.group(1) else None
     if numbered:

@@ -139,6 +139,13 @@ def test_a_column_that_rises_is_no_loss(tmp_path: Path) -> None:
     assert answer.notes == ("its numbers have no names: which is a loss, a step or a utilisation is unknown",)
 
 
+def test_a_table_of_other_names_has_no_loss(tmp_path: Path) -> None:
+    path = tmp_path / "cabin.csv"
+    path.write_text("time,cabin_pressure\n" + "".join(f"{n},{0.99 - n / 50:.2f}\n" for n in range(30)))
+    with pytest.raises(GpudebugError, match="names no loss, step or figure of a GPU: time, cabin_pressure"):
+        analyze([path])
+
+
 def test_output_of_another_program_is_refused_by_its_name(tmp_path: Path) -> None:
     path = tmp_path / "gpu.txt"
     path.write_text("Job ID: 7\nCluster: alpha\nState: COMPLETED (exit code 0)\nCPU Efficiency: 62.50%\n")

@@ -42,6 +42,7 @@ _LARGEST, _LOG_END = 8 << 20, 256 << 10
 _AGAIN = "look at it again once its run has gone on"
 _LOGS = (".txt", ".log", ".out", ".jsonl", ".csv")
 _NUMBERS = regex(r"\s*[-+]?\d[\d.eE+-]*(?:(?:\s*[,;\t]\s*|\s+)[-+]?\d[\d.eE+-]*)*\s*")
+_CELL_ENDS, _COUNTED = regex(r"[,;\t]"), regex(r"(?i)step|epoch|iter|loss")
 _LOOKED_AT_LINES = 100
 _LOOKED_AT = 5
 """Files beside one that was refused."""
@@ -65,6 +66,8 @@ def log(path: Path) -> AnalyzedFile:
     text = text_of(head)
     if silent:
         refuse_other(path, text)
+    if found.loss_name == UNNAMED:
+        _refuse_named(path, text)
     end = store.read_tail(path, _LOG_END, follow=True).decode("utf-8", "replace")
     source = readings_within(text, end)
     if silent and source is not None:
@@ -127,6 +130,19 @@ def refuse_other(path: Path, text: str) -> None:
     other = other_output(text)
     if other is not None:
         raise GpudebugError(f"is output of {other.name}: {other.why}", file=str(path), next=other.next)
+
+
+def _refuse_named(path: Path, text: str) -> None:
+    """GpudebugError for a table that names its columns: a loss is no number without a name there."""
+    first = [_CELL_ENDS.split(line.strip()) for line in text.split("\n", 30) if line.strip()][:2]
+    if len(first) < 2 or not len(first[0]) == len(first[1]) > 1 or _COUNTED.search(text.split("\n", 1)[0]):
+        return
+    if not any(map(_NUMBERS.fullmatch, first[0])) and any(map(_NUMBERS.fullmatch, first[1])):
+        raise GpudebugError(
+            f"is a table that names no loss, step or figure of a GPU: {', '.join(first[0][:6])}",
+            file=str(path),
+            next=f"give {KNOWN}",
+        )
 
 
 def _only_numbers(text: str) -> bool:
