@@ -173,14 +173,19 @@ def test_what_an_earlier_run_wrote_is_no_ones_until_somebody_writes_it(tmp_path:
 
 @pytest.mark.slow
 def test_the_setting_that_moves_it_is_named(tmp_path: Path) -> None:
-    folder = _prepared(tmp_path, "open(os.environ.get('model_results', sys.argv[-1]) + '/a.pt', 'w')")
-    for name in ("out", "results"):
-        (folder / name).mkdir()
+    place = "os.environ.get('model_results', sys.argv[-1] if sys.argv[1:] else 'outputs')"
+    folder = _prepared(tmp_path, f"open({place} + '/a.pt', 'w')")
+    for name in ("out", "results", "outputs/.hydra"):
+        (folder / name).mkdir(parents=True)
+    for name in ("out", "results", "outputs"):
         (folder / name / "a.pt").write_text(THEIRS)
+    # As a Hydra app leaves it: where its results go no word of the command says.
+    (folder / "outputs/.hydra/hydra.yaml").write_text("hydra: {}\n")
     for words, more, told in (
         (("--save_to", "out"), {}, "(--save_to=out/{run} in the command)"),
         (("out",), {}, "(out/{run} for out in the command)"),
         ((), {"model_results": str(folder / "results")}, "set model_results to another folder"),
+        ((), {}, "(hydra.run.dir=…/{run} in the command)"),
     ):
         done = sampled(folder, "--", sys.executable, "train.py", *words, **more)
         assert told in done.expect(125).err

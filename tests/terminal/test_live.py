@@ -49,7 +49,11 @@ LINES = {
         moment(step=0, total_steps=None, left=None, unit="epoch", waits_for="10 steps, about 40 s"),
         "0001-h1  7.3 s  epoch 0  loss 1.23  util 27.4%  waits for 10 steps, about 40 s",
     ),
-    "idle is not unknown": (moment(gpu_util=0.0, left=0.0), "util 0.0%  0.0 s left"),
+    "nothing counts what goes on": (
+        moment(step=None, total_steps=None, left=None, unit=""),
+        "0001-h1  7.3 s  loss 1.23  util 27.4%",
+    ),
+    "idle is not unknown": (moment(gpu_util=0.0, left=0.4), "util 0.0%  0.4 s left"),
 }
 
 

@@ -35,7 +35,8 @@ def line(live: Live) -> str:
     total = f"/{live.total_steps}" if live.total_steps else ""
     step = f"{live.unit} {live.step}{total}" if live.step is not None else ""
     latency = f"latency {numbers.seconds(live.latency)}" if live.latency is not None else ""
-    parts = [live.label, numbers.duration(live.elapsed), step or latency or "no step yet"]
+    reached = step or latency or ("no step yet" if live.unit else "")
+    parts = [live.label, numbers.duration(live.elapsed), *([reached] if reached else [])]
     if live.loss is not None:
         parts.append(f"loss {numbers.number(live.loss)}")
     if live.reward is not None:

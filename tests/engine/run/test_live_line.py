@@ -33,6 +33,35 @@ def test_the_live_line_tells_step_loss_and_what_is_left(tmp_path: Path) -> None:
     assert told[-1].gpu_util is None
 
 
+def test_a_bar_that_is_full_and_stands_is_no_count_of_what_goes_on(tmp_path: Path) -> None:
+    """A pass over the data before the training; its own bar prints nothing into a pipe."""
+    told: list[Live] = []
+    seen = watch(tmp_path, told)
+    log = tmp_path / "train.log"
+    log.write_text("100%|##########| 75/75 [00:07<00:00,  9.64it/s]\n")
+    size = log.stat().st_size
+    seen.observe(Tick(8.0, size, None))
+    assert (told[-1].step, told[-1].total_steps, told[-1].unit, told[-1].left) == (75, 75, "step", None)
+    seen.observe(Tick(20.0, size, None))
+    assert (told[-1].step, told[-1].total_steps, told[-1].unit, told[-1].left) == (None, None, "", None)
+    (tmp_path / "probe.jsonl").write_text(start() + beat(1, 3, 5))
+    seen.observe(Tick(22.0, size, None))
+    assert (told[-1].step, told[-1].total_steps, told[-1].unit) == (5, None, "optimizer step")
+    log.write_text(log.read_text() + "  4%|#         | 3/75 [00:02<00:50,  1.4it/s]\n")
+    seen.observe(Tick(24.0, log.stat().st_size, None))
+    assert (told[-1].step, told[-1].total_steps, told[-1].unit) == (78, None, "step")
+
+
+def test_a_time_that_is_over_is_none_that_is_left(tmp_path: Path) -> None:
+    told: list[Live] = []
+    seen = watch(tmp_path, told)
+    log = tmp_path / "train.log"
+    log.write_text("step 90/100 loss 2.0\n")
+    for elapsed, left in ((9.0, 1.0), (9.5, 0.5), (10.5, None), (60.0, None)):
+        seen.observe(Tick(elapsed, log.stat().st_size, None))
+        assert told[-1].left == left
+
+
 def test_a_run_without_a_new_step_is_stalled_once_it_has_made_one(tmp_path: Path) -> None:
     seen = watch(tmp_path, [], stall_timeout=30.0)
     log = tmp_path / "train.log"

@@ -177,6 +177,26 @@ def test_a_bar_that_is_full_is_the_end_only_of_a_training_that_stands(trains: bo
     assert ending.due(Tick(50.0, 0, None), reader) is ends
 
 
+@pytest.mark.parametrize(("own", "shown"), [(12.0, 12.0), (500.0, None)])
+def test_what_is_left_is_until_the_end_that_comes_first(own: float, shown: float | None) -> None:
+    ending = planned.PlannedEnding(RunPlan(30.0, may_complete=True), lambda _: run(window=8.0), ["train"])
+    assert ending.left(own, 10.0) == shown
+    # Once it has been looked at, the line says what the plan waits for.
+    assert not ending.due(Tick(40.0, 0, None), LogReader())
+    assert ending.waits_for(40.0) == "30 s of steady training, about 22 s"
+    assert ending.left(own, 40.0) == shown
+
+
+def test_of_a_run_that_is_left_to_end_its_own_time_is_shown() -> None:
+    def read(elapsed: float) -> Evidence:
+        return run(window=40.0, steps_per_s=10.0, steps=400, total_steps=600)
+
+    ending = planned.PlannedEnding(RunPlan(30.0, may_complete=True), read, ["train"])
+    assert not ending.due(Tick(45.0, 0, None), LogReader())
+    assert ending.waits_for(45.0).startswith("its end")
+    assert ending.left(25.0, 45.0) == 25.0
+
+
 def test_a_run_that_has_gone_on_for_as_long_as_it_may_is_ended_without_a_look() -> None:
     def read(elapsed: float) -> Evidence:
         raise AssertionError(elapsed)

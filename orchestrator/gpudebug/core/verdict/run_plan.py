@@ -38,6 +38,8 @@ _ALIKE = 0.03
 _PARTS = ("data_wait_share", "forward_share", "backward_share", "optimizer_share", "stall_share")
 LONGEST_SILENT_S = 300.0
 """A run that shows no step is still starting for `MOST_SPARSE` windows or so long: it loads a model."""
+OWN_END = "its end"
+"""What a run that is left to end by itself waits for."""
 _SOONEST = 1.0
 """Seconds between two looks: each reads the run's samples again."""
 
@@ -108,12 +110,12 @@ def next_look(plan: RunPlan, seen: Evidence, left: float | None, before: Evidenc
         full = window > 0 and at == plan.window_s
         return NextLook(max(_SOONEST, at - window), f"{plan.window_s:.0f} s of {what}", foreseen=full)
     if plan.counted and not _counts(seen):
-        return NextLook(max(_SOONEST, plan.window_s), "its end, as it counts no steps", foreseen=False)
+        return NextLook(max(_SOONEST, plan.window_s), f"{OWN_END}, as it counts no steps", foreseen=False)
     if not plan.silent and _starts(seen) and window < min(MOST_SPARSE * plan.window_s, LONGEST_SILENT_S):
         awaited = "steps at a steady pace" if seen.probe and seen.probe.steps else "its first step"
         return NextLook(max(_SOONEST, plan.window_s), awaited, foreseen=False)
     if plan.may_complete and left is not None and left < plan.window_s and window < MOST * plan.window_s:
-        return NextLook(max(_SOONEST, left), "its end")
+        return NextLook(max(_SOONEST, left), OWN_END)
     if seen.loss.trend is Trend.NAN:
         return NextLook(0.0)
     points, better = _learned(seen)

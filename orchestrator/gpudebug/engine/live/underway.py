@@ -206,7 +206,7 @@ def _reader(record: Mapping[str, Any]) -> LogReader:
 def time_left(marks: Sequence[Mark], total: int | None, elapsed: float | None) -> float | None:
     """Seconds until `total` steps at the rate of the marks; of one mark, at the rate since launch.
 
-    None if there is no mark, no total, or more steps than the total.
+    None if there is no mark, no total, or more steps than the total, and once that time is over.
     """
     if not marks or not total or elapsed is None:
         return None
@@ -216,7 +216,8 @@ def time_left(marks: Sequence[Mark], total: int | None, elapsed: float | None) -
     seconds, steps = (at - began, step - first) if step > first else (at, step)
     if steps <= 0 or seconds <= 0:
         return None
-    return max(0.0, seconds * (total - step) / steps - max(0.0, elapsed - at))
+    left = seconds * (total - step) / steps - max(0.0, elapsed - at)
+    return left if left > 0 else None
 
 
 def read_parts(path: Path) -> SampleTable:

@@ -202,6 +202,9 @@ def _error(bench: Bench, guarded: GuardedFiles, files: Files, path: str | None) 
     place = kept_files.deciding(path, guarded.places, str(guarded.cwd))
     framework = adapters.of_command(guarded.argv, guarded.cwd).framework if place is None else None
     output = f"--{framework.output[0].lstrip('-')}" if framework and framework.output else None
+    # A Hydra app keeps there how it was started: its own override moves all that it writes.
+    if any((folder / ".hydra" / "hydra.yaml").is_file() for folder in Path(path).parents):
+        output = "hydra.run.dir"
     return WouldOverwrite(
         "was there before this run, and the program was stopped before it overwrote it",
         file=path,

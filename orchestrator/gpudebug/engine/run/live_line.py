@@ -25,6 +25,8 @@ GAPS = 3
 its lines."""
 OWN_STEP = "optimizer step"
 """What the training process reports of, which need not be what its log calls a step."""
+# A count that is full says for this long what goes on: the next epoch's bar takes its place.
+_FULL_S = 2.0
 # A training whose next step is this many times later than usual does something else: it saves, evaluates.
 LATE = 3.0
 _LATE_S = 2.0
@@ -43,8 +45,8 @@ class Live:
     """What a run looks like at this moment, for a live line. Seconds, percent; None is unknown.
 
     `remark` is a note for the watcher, however often it is shown; `latency` is the median of the last few.
-    `unit` is what `step` counts, `waits_for` what a run that gpudebug ends has still to show, `reward` and
-    `rate` (a second, of what) are as printed last.
+    `unit` is what `step` counts, empty if nothing counts what goes on, `waits_for` what a run that gpudebug
+    ends has still to show; `reward` and `rate` (a second, of what) are as printed last.
     """
 
     label: str
@@ -83,6 +85,7 @@ class RunEnd(Protocol):
     def overdue(self, elapsed: float) -> bool: ...
     def due(self, tick: launcher.Tick, reader: LogReader) -> bool: ...
     def waits_for(self, elapsed: float) -> str: ...
+    def left(self, own: float, elapsed: float) -> float | None: ...
 
 
 class Watch:
@@ -130,17 +133,18 @@ class Watch:
             if self.progress_at is not None:
                 self.gaps.append(tick.elapsed - self.progress_at)
             self.progress, self.progress_at = (self.step, self.inside.steps), tick.elapsed
+        step, total, unit = self._counted(tick.elapsed)
         self.report(
             Live(
                 label=self.name,
                 elapsed=tick.elapsed,
-                step=self.inside.steps if self.reader.step is None else self.reader.step,
-                total_steps=self.reader.total_steps,
+                step=step,
+                total_steps=total,
                 loss=self.reader.loss,
                 gpu_util=last_utilisation(self.files.samples),
                 left=self._left(tick.elapsed),
                 latency=self.reader.latency,
-                unit=OWN_STEP if self.reader.step is None else self.reader.step_unit or "step",
+                unit=unit,
                 waits_for=self.ending.waits_for(tick.elapsed) if self.ending is not None else "",
                 reward=self.reader.reward,
                 rate=self.reader.rate,
@@ -214,11 +218,28 @@ class Watch:
         self.inside.feed(data)
         self.inside_read_to += len(data)
 
+    def _counted(self, elapsed: float) -> tuple[int | None, int | None, str]:
+        """Return the step, their total and what they count.
+
+        A full count that stays while the run goes on is over: it was a pass before the training, or all
+        epochs have begun. Then the training process's own steps say what goes on.
+        """
+        reader = self.reader
+        full = reader.step is not None and reader.step == reader.total_steps
+        over = full and elapsed - (self.step_at or elapsed) >= _FULL_S
+        if reader.step is not None and not over:
+            return reader.step, reader.total_steps, reader.step_unit or "step"
+        return self.inside.steps, None, "" if over and self.inside.steps is None else OWN_STEP
+
     def _left(self, elapsed: float) -> float | None:
+        """Return the seconds until the run ends, by its log; None also once they are over."""
         step, total = self.reader.step, self.reader.total_steps
         if not step or not total or step > total or not self.step_at:
             return None
-        return max(0.0, self.step_at * (total - step) / step - (elapsed - self.step_at))
+        left = self.step_at * (total - step) / step - (elapsed - self.step_at)
+        if left <= 0:
+            return None
+        return left if self.ending is None else self.ending.left(left, elapsed)
 
 
 def last_utilisation(path: Path) -> float | None:

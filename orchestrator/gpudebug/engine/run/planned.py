@@ -12,6 +12,7 @@ from gpudebug.core.config import Config
 from gpudebug.core.records import Evidence, PlannedEnd
 from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.verdict.run_plan import (
+    OWN_END,
     NextLook,
     RunPlan,
     as_recorded,
@@ -77,6 +78,12 @@ class PlannedEnding:
         """`10 steps, about 40 s`, as it looks at this moment; empty before the first look."""
         left, text = self.look_at - elapsed, self._look.waits_for
         return f"{text}, about {span(left)}" if text and self._look.foreseen and left >= 1 else text
+
+    def left(self, own: float, elapsed: float) -> float | None:
+        """Return `own`, the seconds until the run ends by itself; None if its plan may end it before:
+        `waits_for` says what is known of that."""
+        left_to_it = self._look.waits_for.startswith(OWN_END)
+        return own if left_to_it or own < self.look_at - elapsed else None
 
     def _ended(self, tick: launcher.Tick) -> bool:
         self.end = PlannedEnd(
