@@ -19,7 +19,7 @@ from gpudebug.core.answers.next import (
 )
 from gpudebug.core.statistics import phases
 from gpudebug.core.statistics.across import shown, text
-from gpudebug.core.words import Trend
+from gpudebug.core.statistics.units import PRINTED_LOSS
 from gpudebug.terminal.fit import coloured
 from gpudebug.terminal.live import progress
 from gpudebug.terminal.noise import aa
@@ -50,11 +50,11 @@ def _(answer: RecordedBaseline) -> str:
     lines = []
     for one in answer.baselines or (answer,):
         own = "" if one.metric == "gpu_util" else f"{one.metric} {one.metric_text}, gpu_util "
-        # A log without losses is no word on learning that something else shows.
-        loss = "" if one.learning and one.loss == Trend.UNKNOWN else f", loss {one.loss}"
+        by_log = one.learning in (None, PRINTED_LOSS)
+        loss, trend = (f", loss {one.loss}", "") if by_log else ("", f": {one.loss}")
         lines.append(f"Baseline {one.role} recorded: {own}{one.gpu_util_text}, {one.throughput_text}{loss}")
         lines += [f"  work: {one.work_text}"] if one.work_text else []
-        lines += [f"  learning: judged by {one.learning}"] if one.learning else []
+        lines += [f"  learning: judged by {one.learning}{trend}"] if one.learning else []
         lines += [f"  phase {phases.text(phase)}" for phase in one.phases]
         lines += [f"  devices: {text(figure)}" for figure in shown(one.across)]
         lines += [f"  note: {line}" for line in one.notes]

@@ -13,6 +13,7 @@ from gpudebug.core.statistics.units import (
     LearningFigure,
     LearningOfRun,
     judged_by,
+    learning_set_in,
     pick,
     pick_learning,
     recorded,
@@ -125,3 +126,29 @@ def test_what_it_is_judged_by(
 )
 def test_evidence_as_it_was_read(evidence: dict[str, object], expected: LearningOfRun) -> None:
     assert recorded_learning(evidence) == expected
+
+
+@pytest.mark.parametrize(
+    ("figure", "configured"),
+    [
+        (("reward", "ep_rew_mean", "the log"), {"metric": "reward"}),
+        (("reward", "eval reward", "progress.csv"), {"metric": "reward", "direction": "lower"}),
+        (("loss", "training loss", "backward()"), {"metric": "loss", "direction": "lower"}),
+        (
+            ("log:success rate", "success rate", "the log"),
+            {"metric": "log:success rate", "direction": "higher"},
+        ),
+        (("log:other", "other", "the log"), {"metric": "log:success", "direction": "higher"}),
+        (("loss", "training loss", "backward()"), None),
+    ],
+)
+def test_what_was_set_is_read_again_of_what_is_said_of_it(
+    figure: tuple[str, str, str], configured: dict[str, str] | None
+) -> None:
+    runs = [LearningOfRun(False, (LearningFigure(*figure),))]
+    found = pick_learning(runs, configured)
+    assert found is not None
+    again = pick_learning(runs, learning_set_in(found.text))
+    # A figure that a run lacks has no direction that counts.
+    assert again is not None and (again.figure, again.chosen) == (found.figure, found.chosen)
+    assert again.direction == found.direction or not found.figure.source

@@ -92,3 +92,35 @@ def test_a_baseline_is_by_the_unit_that_was_set_then(tmp_path: Path, settings: s
     campaign.config.write_text(campaign.config.read_text().replace(settings, ""))
     assert answer(campaign).ok is True
     assert campaign.json("status")["baselines"]["workload"]["verified"] is True
+
+
+@pytest.mark.parametrize(
+    ("settings", "loss"),
+    [
+        ("", "CONVERGING, judged by reward ep_rew_mean, from the log, higher is better"),
+        ("criteria: {learning: loss}\n", "CONVERGING"),
+        (
+            "criteria: {learning: {metric: reward, direction: lower}}\n",
+            "DIVERGING, judged by reward ep_rew_mean, from the log, lower is better (set)",
+        ),
+        ("criteria: {loss: any}\n", "CONVERGING"),
+    ],
+)
+def test_a_baselines_trend_is_of_what_learning_was_judged_by_then(
+    tmp_path: Path, settings: str, loss: str
+) -> None:
+    printed = lambda share: f"{2 - share:.3f} ep_rew_mean={10 + 90 * share:.1f}"  # noqa: E731
+    record(tmp_path / "recordings", "0001-baseline-workload", losses=printed)
+    campaign = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", config=settings)
+    trend, _, judged = loss.partition(", judged by ")
+    assert campaign.json("next")["loss"] == trend
+    assert f"- **Loss**: {loss}\n" in campaign.text
+    campaign.config.write_text(campaign.config.read_text().replace(settings, ""))
+    assert answer(campaign).ok is True
+    assert campaign.json("status")["baselines"]["workload"]["loss"] == trend
+    # As an earlier gpudebug wrote it: the trend of the log's loss alone.
+    substitute(campaign.progress, f"**Loss**: {loss}", "**Loss**: CONVERGING")
+    assert answer(campaign).ok is True
+    if judged:
+        substitute(campaign.progress, "**Loss**: CONVERGING", f"**Loss**: PLATEAU, judged by {judged}")
+        assert [p.field for p in problems(campaign)] == ["loss"]

@@ -167,6 +167,23 @@ def judged_by(runs: Sequence[LearningOfRun], configured: Mapping[str, str] | Non
     return PRINTED_LOSS if any(run.prints_loss for run in runs) else None
 
 
+JUDGED = ", judged by "
+"""Between a trend and what it is of, where that is not the loss that the log prints."""
+
+
+def learning_set_in(said: str) -> dict[str, str] | None:
+    """Return what a text of what learning is judged by says was set, as `criteria.learning` has it; None if
+    that was chosen."""
+    text = said.removesuffix(" (set)")
+    if text == said:
+        return None
+    what = text.partition(", from ")[0].partition(", which not all ")[0]
+    first, last = what.partition(" ")[0], what.rpartition(" ")[2]
+    metric = what if what.startswith(LOG) else first if first in (REWARD, LOSS) else last
+    direction = next((one for one in (HIGHER, LOWER) if text.endswith(f", {one} is better")), None)
+    return {"metric": metric, **({"direction": direction} if direction else {})}
+
+
 def recorded_learning(evidence: Mapping[str, Any]) -> LearningOfRun:
     """Return the same of evidence.json as it was read; runs of gpudebug 0.1.0 have the loss alone."""
     figures = tuple(

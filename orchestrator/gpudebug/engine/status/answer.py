@@ -204,7 +204,7 @@ def _baseline(loaded: Loaded, baseline: CampaignBaseline | None) -> BaselineRow 
         throughput_text=written.get("throughput"),
         work=_work(loaded.setup.config, baseline),
         work_text=written.get("work"),
-        loss=written.get("loss"),
+        loss=written.get("loss", "").partition(units.JUDGED)[0] or None,
         learning=_learning(loaded.setup.config, baseline),
         advice=_advice(loaded.setup, loaded.entries.document, loaded.campaign, baseline),
         runs=baseline.runs,

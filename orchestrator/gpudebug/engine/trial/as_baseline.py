@@ -21,7 +21,7 @@ from gpudebug.engine.run import counts
 from gpudebug.engine.run.evidence import evidence_again
 from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.prepare import claim_of, stored_run
-from gpudebug.engine.trial.baseline import entry_fields
+from gpudebug.engine.trial.baseline_entry import entry_fields, learning_of
 
 BASELINE = "baseline-workload"
 _OURS = ("run.json", "evidence.json", "verdict.json", "manifest.json", counts.PATCH)
@@ -62,7 +62,8 @@ def taken_over(loaded: Loaded, entry: HypothesisEntry) -> tuple[str | None, str]
             runs = _runs(loaded, entry)
     except BusyError as e:
         return None, f"{e.message}: `gpudebug next` records the baseline again"
-    fields = entry_fields("workload", runs, setup.metric, setup.config.work)
+    learning = learning_of(setup.config, runs)
+    fields = entry_fields("workload", runs, setup.metric, setup.config.work, learning)
     text = templates.render("baseline.md.j2", **fields)
     said = "run of its trial is" if len(runs) == 1 else f"{len(runs)} runs of its trial are"
     return text, f"the {said} the baseline now: nothing is measured again"

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from gpudebug.core import progress
 from gpudebug.core.answers.next import RecordedBaseline
-from gpudebug.core.answers.status import WorkFigure
 from gpudebug.core.campaign.decide import Campaign
 from gpudebug.core.campaign.headroom import no_room
 from gpudebug.core.config import Config
@@ -15,19 +14,17 @@ from gpudebug.core.errors import GitError
 from gpudebug.core.evidence import program
 from gpudebug.core.evidence.devices import mean_hides
 from gpudebug.core.records import Evidence
-from gpudebug.core.statistics import intervals, numbers, phases
+from gpudebug.core.statistics import phases
 from gpudebug.core.statistics.across import across, counted_as_busy
 from gpudebug.core.statistics.level import LONG_S
-from gpudebug.core.statistics.metrics import Metric
-from gpudebug.core.statistics.units import AUTO, judged_by, rate_for
+from gpudebug.core.statistics.units import judged_by, rate_for
 from gpudebug.core.verdict import machine, turns
 from gpudebug.core.verdict.gates.delta import missing_in
-from gpudebug.core.verdict.gates.figures import judged_mean, judged_text, mean, rates_of, utilisations
-from gpudebug.core.verdict.gates.outcome import NO_LOSS, infers, training_text, worst_trend
+from gpudebug.core.verdict.gates.figures import judged_mean, judged_text, mean, utilisations
+from gpudebug.core.verdict.gates.outcome import NO_LOSS, infers
 from gpudebug.core.verdict.turns import runs_of
 from gpudebug.core.verdict.unlike import unlike
-from gpudebug.core.verdict.work import choose, choose_learning, rate, shown, text
-from gpudebug.core.words import counted
+from gpudebug.core.verdict.work import choose, shown
 from gpudebug.edges import templates
 from gpudebug.engine.campaign.campaign import Setup
 from gpudebug.engine.campaign.files import workload_of
@@ -44,6 +41,16 @@ from gpudebug.engine.run.prepare import (
     remarks,
     window_advice,
     window_of,
+)
+from gpudebug.engine.trial.baseline_entry import (
+    entry_fields,
+    learning_of,
+    metric_text,
+    throughput_text,
+    trend_of,
+    utilisation_text,
+    work_of,
+    work_text,
 )
 from gpudebug.engine.trial.baseline_notes import disturbed, ended, left_out
 from gpudebug.engine.trial.original import MOST_UNLIKE, ROLE, Originals, originals, recording_of, warm
@@ -78,7 +85,8 @@ def record(cycle: Cycle, role: str, why: str) -> RecordedBaseline:
     shown = (*disturbed(runs), *ended(loaded.setup.config, runs), *recording.worth())
     named = [f"run {name} is left out: {why}" for name, why in without]
     notes = (*remembered, *bench.notes, *recording.announced[-1:], *named, *shown)
-    fields = entry_fields(role, runs, loaded.setup.metric, loaded.setup.config.work)
+    learning = learning_of(loaded.setup.config, runs)
+    fields = entry_fields(role, runs, loaded.setup.metric, loaded.setup.config.work, learning)
     if without:
         fields["left_out"] = "; ".join(f"run {name}: {reason}" for name, reason in without)
     entry = templates.render("baseline.md.j2", **fields)
@@ -209,46 +217,6 @@ def _sealed_already(cycle: Cycle, role: str, bench: Bench, paired: str | None) -
     return [m for m in found if m.record.paired == paired]
 
 
-def entry_fields(role: str, runs: list[MeasuredRun], metric: Metric, work: str = AUTO) -> dict[str, object]:
-    """The values that the entry's template shows, as text; another metric than utilisation has its own.
-
-    `work` is the unit of work that is set, or `auto`.
-    """
-    evidence = [m.evidence for m in runs]
-    own = {} if metric.points else {"metric": f"{metric.name} {metric_text(metric, evidence)}"}
-    unit = work_text(evidence, work)
-    own |= {"work": unit} if unit is not None else {}
-    return {
-        **own,
-        "role": role,
-        "command": runs[0].record.command,
-        "gpu_util": utilisation_text(evidence),
-        "throughput": throughput_text(evidence),
-        "training": training_text(evidence),
-        "loss": str(worst_trend(evidence)),
-        "runs": [m.folder.name for m in runs],
-    }
-
-
-def work_text(runs: Sequence[Evidence], configured: str) -> str | None:
-    """`environment steps, from total_timesteps, 512 a second`; None if the runs count nothing in common.
-
-    A unit that is set is named whether they count it or not: an entry says what it is by.
-    """
-    unit, found = choose(runs, configured), work_of(runs, configured)
-    rate_text = f", {numbers.number(found.per_s)} a second" if found is not None else ""
-    return text(unit) + rate_text if unit is not None else None
-
-
-def work_of(runs: Sequence[Evidence], configured: str) -> WorkFigure | None:
-    """Return the unit of work that is chosen from these runs, with their mean rate."""
-    unit = choose(runs, configured)
-    if unit is None or not unit.source:
-        return None
-    known = [value for e in runs if (value := rate(e, unit.unit, unit.source)) is not None]
-    return WorkFigure(unit=unit.unit, per_s=mean(known), source=unit.source)
-
-
 def _without_work(runs: Sequence[Evidence], configured: str) -> list[str]:
     """Return what is wrong with counters of work, and that a unit which is set is not counted."""
     notes = [note for e in runs for note in e.work_notes]
@@ -257,43 +225,6 @@ def _without_work(runs: Sequence[Evidence], configured: str) -> list[str]:
         counted = ", ".join(dict.fromkeys(one.unit for e in runs for one in e.work)) or "nothing"
         notes.append(f"work: {configured} is set, and not all runs count it; they count {counted}")
     return list(dict.fromkeys(notes))
-
-
-def throughput_text(runs: list[Evidence]) -> str:
-    """Return the mean over runs of what their logs count a second."""
-    rates = rates_of(runs)
-    value = mean(rates.before)
-    return numbers.UNKNOWN if value is None else numbers.rate(value, rates.unit)
-
-
-def utilisation_text(runs: list[Evidence]) -> str:
-    """Return the mean over runs with its interval and their count, or why it is unknown."""
-    values = [e.utilisation for e in runs if e.utilisation is not None]
-    if not values:
-        reason = next((r for e in runs for r in (e.window_reason, *(d.reason for d in e.devices)) if r), None)
-        return f"{numbers.UNKNOWN} ({reason})" if reason else numbers.UNKNOWN
-    errors = [e.standard_error for e in runs if e.standard_error is not None]
-    interval = intervals.mean_interval(values, within=sum(errors) / len(errors) if errors else 0.0)
-    count = counted(len(values), "run")
-    return f"{interval.value:.1f}% (95% CI {interval.low:.1f} to {interval.high:.1f}, {count})"
-
-
-def metric_text(metric: Metric, runs: list[Evidence]) -> str:
-    """The campaign's metric as its mean over runs with its interval and their count, or why it is unknown."""
-    if metric.points:
-        return utilisation_text(runs)
-    values = [v for e in runs if (v := metric.value(e)) is not None]
-    if not values:
-        return f"{numbers.UNKNOWN} ({_absent(metric, runs)})"
-    count = counted(len(values), "run")
-    mean = metric.mean(values)
-    interval = numbers.bounds(metric, mean, metric.bounds(values))
-    return f"{numbers.figure(metric, mean)} (95% CI {interval}, {count})"
-
-
-def _absent(metric: Metric, runs: list[Evidence]) -> str:
-    reasons = [e.window_reason for e in runs if e.window_reason and not metric.latency]
-    return next(iter(reasons), metric.absent(*runs))
 
 
 UNJUDGED = (
@@ -335,9 +266,9 @@ def advice(setup: Setup, campaign: Campaign, role: str, runs: Sequence[MeasuredR
 
 def _without_learning(config: Config, runs: Sequence[MeasuredRun]) -> list[str]:
     """Return why learning cannot be judged by these runs, and what would change that; nothing if it can."""
-    evidence, criteria = [m.evidence for m in runs], config.criteria
+    evidence = [m.evidence for m in runs]
     missing = next((e.loss.advice for e in evidence if e.loss.advice), None)
-    if missing is None or criteria.loss == "any" or choose_learning(evidence, criteria.learning):
+    if missing is None or config.criteria.loss == "any" or learning_of(config, runs):
         return []
     return [NO_LOSS] if infers(evidence) else [missing, UNJUDGED]
 
@@ -388,7 +319,7 @@ def answer(
         throughput_text=throughput_text(evidence),
         work=work_of(evidence, setup.config.work),
         work_text=work_text(evidence, setup.config.work),
-        loss=str(worst_trend(evidence)),
+        loss=trend_of(evidence, learning_of(setup.config, runs)),
         learning=_learning_text(setup.config, evidence),
         probe=(of_runs(role, evidence),),
         advice=tuple(advice(setup, campaign, role, runs)),

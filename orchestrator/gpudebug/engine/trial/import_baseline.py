@@ -25,6 +25,7 @@ from gpudebug.engine.run.prepare import Cycle, claimed_campaign
 from gpudebug.engine.run.readings import read_log, refuse_binary
 from gpudebug.engine.run.recordings import HEAD, one_run, recording
 from gpudebug.engine.trial import baseline
+from gpudebug.engine.trial.baseline_entry import entry_fields, learning_of
 
 
 class NotImported(GpudebugError):
@@ -58,7 +59,8 @@ def import_baseline(
         if role not in cycle.setup.roles:
             raise UsageError(f"this campaign has no {role}", next="add `reference:` to gpudebug.yaml")
         measured, dropped = _import(cycle, role, csv, log, number)
-        fields = baseline.entry_fields(role, [measured], cycle.setup.metric)
+        learning = learning_of(cycle.setup.config, [measured])
+        fields = entry_fields(role, [measured], cycle.setup.metric, learning=learning)
         text = templates.render("baseline.md.j2", **fields)
         splice(cycle.setup, lambda d: progress.set_baseline(d, role, text))
         return baseline.answer(

@@ -13,6 +13,7 @@ from gpudebug.engine.run.prepare import Cycle
 from gpudebug.engine.run.server import with_change
 from gpudebug.engine.run.smaller import refuse_unexplained
 from gpudebug.engine.trial import baseline
+from gpudebug.engine.trial.baseline_entry import metric_text
 from gpudebug.engine.trial.judge import evidence_of
 from gpudebug.engine.trial.unmodified import BaselineFailed
 
@@ -45,7 +46,7 @@ def refuse_without_figure(cycle: Cycle, before: list[MeasuredRun]) -> None:
     if any(metric.value(m.evidence) is not None for m in before):
         return
     lines = baseline.advice(cycle.setup, cycle.loaded.campaign, "workload", before)
-    figure = baseline.metric_text(metric, list(evidence_of(before)))
+    figure = metric_text(metric, list(evidence_of(before)))
     raise BaselineFailed(
         f"the baseline has no figure to compare with: {figure}",
         file=str(cycle.setup.progress_path),

@@ -12,13 +12,14 @@ from gpudebug.core.progress.surplus import Surplus, figured, measured
 from gpudebug.core.records import Verdict
 from gpudebug.core.redaction.alike import alike, reworded
 from gpudebug.core.statistics.numbers import UNKNOWN
-from gpudebug.core.statistics.units import set_in
+from gpudebug.core.statistics.units import JUDGED, learning_set_in, set_in
+from gpudebug.core.verdict.work import choose_learning
 from gpudebug.core.words import AS_PLANNED, Outcome
 from gpudebug.edges import templates
 from gpudebug.engine.campaign.baselines import metric_of
 from gpudebug.engine.campaign.files import Written
 from gpudebug.engine.campaign.measured_code import tested_change
-from gpudebug.engine.trial import baseline
+from gpudebug.engine.trial.baseline_entry import entry_fields
 from gpudebug.engine.trial.result import result_block, runs_of
 from gpudebug.engine.verify.findings import Finding, Findings
 from gpudebug.engine.verify.runs import Checked, is_older
@@ -109,7 +110,10 @@ def check_baseline(shown: CheckedEntry, entry: BaselineEntry, runs: Sequence[Che
                 "the importer's claim"
             )
     unit = set_in(entry.fields.get("work", ""))
-    fields = baseline.entry_fields(entry.role, measured, metric_of(entry), unit)
+    # Older entries have the trend of the log's loss, whatever learning was judged by.
+    said = entry.fields.get("loss", "").partition(JUDGED)[2]
+    learning = choose_learning([m.evidence for m in measured], learning_set_in(said)) if said else None
+    fields = entry_fields(entry.role, measured, metric_of(entry), unit, learning)
     text = templates.render("baseline.md.j2", **fields)
     expected = progress.parse(f"## Baselines\n\n{text}".encode("utf-8", "replace"), "").baselines[0]
     values = {k: v for k, v in expected.fields.items() if k != "runs"}
