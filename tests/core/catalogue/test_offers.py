@@ -201,10 +201,34 @@ def test_what_propose_refuses_as_locked_is_not_offered(flag: str, command: str, 
     assert f"{change[0]} touches {locked}, which is locked" in found.refused
 
 
-def test_workers_rise_to_the_cores_unless_the_cause_waits() -> None:
-    assert changes(offered(cause(), "python train.py", OWN, cores=2))[0][0] == "--set --workers=2"
-    waiting = cause().model_copy(update={"waits": True})
-    assert changes(offered(waiting, "python train.py", OWN, cores=2))[0][0] == "--set --workers=4"
+@pytest.mark.parametrize(
+    ("cause_id", "command", "source", "cores", "change"),
+    [
+        ("dl-no-workers", "python train.py", OWN, 2, "--set --workers=2"),
+        ("dl-no-workers", "python train.py", OWN, 32, "--set --workers=4"),
+        ("dl-no-workers", "python train.py", OWN, None, "--set --workers=4"),
+        ("dl-no-workers", LEROBOT + " --num_workers=0", None, 3, "--set num_workers=2"),
+        ("dl-no-workers", "nnUNetv2_train 1 2d 0", None, 2, "--env nnUNet_n_proc_DA=2"),
+        ("dl-few-workers", LEROBOT + " --num_workers=4", None, 6, "--set --num_workers=6"),
+        ("dl-few-workers", LEROBOT + " --num_workers=4", None, 4, None),
+        ("dl-few-workers", LEROBOT + " --num_workers=4", None, 8, "--set num_workers=8"),
+        ("dl-pipeline", "nnUNetv2_train 1 2d 0", None, 2, None),
+        ("env-step", "python train.py --n_envs=2", None, 2, "--set --n_envs=8"),
+    ],
+)
+def test_no_more_hands_are_asked_for_than_there_are_cores(
+    cause_id: str, command: str, source: str | None, cores: float | None, change: str | None
+) -> None:
+    env = {"nnUNet_n_proc_DA": "0" if cause_id == "dl-no-workers" else "2"}
+    found = offered(catalogue.load(None).cause(cause_id), command, source, cores=cores, env=env)
+    assert found.offers[0].change == change
+
+
+def test_instructions_ask_for_as_many_workers_as_the_change_would() -> None:
+    for cores, said in ((2, "`num_workers=2`"), (16, "`num_workers=4`")):
+        *_, last = offered(catalogue.load(None).cause("dl-no-workers"), "python t.py", cores=cores).offers
+        assert said in str(last.instructions)
+        assert "`prefetch_factor=4`" in str(last.instructions)
 
 
 def test_a_variable_that_is_not_set_is_not_set_to_nothing() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.support.diagnoses import cause, facts, stacks
 
-from gpudebug.core.diagnosis.code_lines import calls_of, line_of
+from gpudebug.core.diagnosis.code_lines import calls_of, cores_for, line_of
 from gpudebug.core.diagnosis.odds import score
 from gpudebug.core.records import Stacks
 
@@ -57,3 +57,28 @@ def test_the_calls_that_show_a_cause_begin_at_the_programs_line() -> None:
     assert seconds == 3.0
     assert {"session", "post", "report", "kernel"} <= words and "train" not in words
     assert calls_of(LOADER, known) == () and calls_of(PUSH, facts()) == ()
+
+
+@pytest.mark.parametrize(
+    ("reads_s", "busy", "limit"),
+    [
+        (0.4, 0.2, None),  # It waits for its store, and the cores are idle.
+        (2.0, 0.5, 2.0),  # It computes.
+        (0.4, 0.9, 2.0),  # Others of the run compute meanwhile.
+        (0.4, None, 2.0),
+    ],
+)
+def test_more_hands_than_cores_only_of_what_waits(
+    reads_s: float, busy: float | None, limit: float | None
+) -> None:
+    seen = stacks(
+        ("data", "job/train.py:main job/data.py:read", 9, 3.0, reads_s),
+        ("forward", "job/train.py:main nn/linear.py:forward", 12, 7.0, 7.0),
+    )
+    signals = {"cores": 2.0, **({"cores_busy_share": busy} if busy is not None else {})}
+    assert cores_for(LOADER, facts(stacks=seen, **signals)) == limit
+
+
+def test_without_stacks_hands_have_a_core_each() -> None:
+    assert cores_for(LOADER, facts(cores=2.0, cores_busy_share=0.1)) == 2.0
+    assert cores_for(LOADER, facts()) is None

@@ -19,7 +19,10 @@ _FALSE = frozenset({"false", "no", "off", "0", "none", "null", ""})
 _OFTEN = regex(r"every|freq|interval|period|steps$")
 NEVER = 10**9
 """Steps that no training makes; 0 would be a division by zero in `step % every`."""
-_OF_CORES = regex(r"workers?|threads?|proc(s|esses)?$|jobs")
+_OF_CORES = regex(
+    r"(workers?|threads?|proc(s|esses)?|jobs|concurrency|parallel_calls)(_(count|da|per_\w+|in_\w+))?$", re.I
+)
+"""Options of these names ask for hands, each of which wants a core of its own."""
 
 
 class CurrentOption(NamedTuple):
@@ -121,13 +124,25 @@ def _change(knob: Knob, key: str, option: CurrentOption, limit: float | None) ->
     if knob.direction in ("on", "off") and option.kind in ("switch", "unset_switch", "pair"):
         yield from _switched(knob.direction == "on", option)
         return
-    value = _value(knob, key, option, limit if _OF_CORES.search(key) else None)
+    value = _value(knob, key, option, limit if is_hands(key) else None)
     if value is None or not _takes(option, value):
         return
     switched = knob.direction in ("on", "off") and value != str(NEVER)
     if not (switched and _truth(option.value) == _truth(value)):
         text = f"{option.name}={value}"
         yield f"--env {text}" if option.variable else f"--set {text}"
+
+
+def is_hands(name: str) -> bool:
+    """Tell whether an option of this name means workers, threads or processes."""
+    return _OF_CORES.search(folded(name)) is not None
+
+
+def within(hands: int, limit: float | None) -> int:
+    """Return no more hands than there are cores: halved, as what is shared out among them is often even."""
+    while limit is not None and hands > max(1.0, limit):
+        hands //= 2
+    return hands
 
 
 def _takes(option: CurrentOption, value: str) -> bool:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from gpudebug.core.answers.catalogue import OfferHere
 from gpudebug.core.catalogue import model
 from gpudebug.core.catalogue.frameworks import FoundFramework, locks_of, synonyms_of
-from gpudebug.core.catalogue.knobs import CurrentOption, meant, standing, turned
+from gpudebug.core.catalogue.knobs import CurrentOption, is_hands, meant, standing, turned, within
 from gpudebug.core.catalogue.model import CatalogueIntervention, Cause, Flag, Framework, written
 from gpudebug.core.catalogue.program import Kind, OwnFlag, Program, folded
 from gpudebug.core.change import intervention as interventions
@@ -20,9 +20,11 @@ from gpudebug.core.command import cadence, command_line
 from gpudebug.core.command.cadence import PlannedLength
 from gpudebug.core.command.synonyms import Synonyms
 from gpudebug.core.errors import InterventionError, NoEffect
+from gpudebug.core.lazy import regex
 
 _OFF_UNLESS_SET = frozenset({"CUDA_LAUNCH_BLOCKING", "TORCH_SHOW_CPP_STACKTRACES"})
 """Variables that change nothing at `0` where they are not set."""
+_SETTING = regex(r"\b([a-z]\w*)=(\d{1,4})\b")
 _MOSTLY = 0.5
 """Of the time that shows a cause: what its change needs has to take so much of it."""
 SeenCalls = Sequence[tuple[frozenset[str], float]]
@@ -74,8 +76,8 @@ def interventions_for(
 
     Mechanical ones come first: the framework's, that of any program, knobs that the command or its source
     has, then variables. A change that the command has already, whose flags this version of the
-    framework lacks or that touches a locked knob is not offered. Options that mean workers or threads rise
-    to `cores` at most, unless the cause waits. `printed` is the configuration that the program printed and
+    framework lacks or that touches a locked knob is not offered. Of workers, threads or processes no more are
+    asked for than `cores`; None is no limit. `printed` is the configuration that the program printed and
     `total_steps` its length: evaluations, checkpoints and log lines are made so rare that some remain.
     """
     options, synonyms = command.options, command.synonyms
@@ -83,8 +85,8 @@ def interventions_for(
     options = {key: _as_shown(key, option, shown) for key, option in options.items()}
     given = {key: str(option.value) for key, option in options.items() if option.value is not None}
     plan = cadence.length({**shown, **given}, total_steps)
-    case = _CauseOnCommand(cause, command, options, locked, [], allowed, synonyms, plan, shown)
-    changes = [*case.of_interventions(), *case.of_knobs(None if cause.waits else cores), *case.of_variables()]
+    case = _CauseOnCommand(cause, command, options, locked, [], allowed, synonyms, plan, shown, cores)
+    changes = [*case.of_interventions(), *case.of_knobs(), *case.of_variables()]
     kept: list[OfferHere] = []
     for offer in changes:
         asked = interventions.parse(offer.change or "")
@@ -106,8 +108,20 @@ class _CauseOnCommand:
     synonyms: Synonyms
     plan: PlannedLength
     shown: Mapping[str, str]
+    cores: float | None = None
 
     def own(self) -> CatalogueIntervention | None:
+        """Return the catalogue on this framework or its base, with no more hands than there are cores."""
+        found = self._own()
+        if found is None:
+            return None
+        fitting = {
+            name: within(int(value), self.cores) if isinstance(value, float) and is_hands(name) else value
+            for name, value in found.set.items()
+        }
+        return found.model_copy(update={"set": fitting})
+
+    def _own(self) -> CatalogueIntervention | None:
         """Return the catalogue on this framework, where it holds for this version, or else on its base."""
         if self.command.found is None:
             return None
@@ -212,11 +226,11 @@ class _CauseOnCommand:
     def _before(self, version: str | None) -> bool:
         return bool(version and self.command.version and model.compare(self.command.version, version) < 0)
 
-    def of_knobs(self, cores: float | None) -> Iterator[OfferHere]:
+    def of_knobs(self) -> Iterator[OfferHere]:
         # What the command or the program sets decides, and comes before a default of the framework's.
         rarer = {**self.options, **{k: v for k, v in self._defaults().items() if k not in self.options}}
         of_all = (
-            turned([knob], rarer if knob.side_work else self.options, cores, self.plan, self.refused)
+            turned([knob], rarer if knob.side_work else self.options, self.cores, self.plan, self.refused)
             for knob in self.cause.knobs
         )
         for change in (change for changes in of_all for change in changes):
@@ -302,11 +316,19 @@ class _CauseOnCommand:
         if self.command.found is not None:
             text = own.code or self._in_code(own, self.command.found)
             if text:
-                yield OfferHere(None, text.strip(), self.command.found.framework.name, own.note)
+                yield OfferHere(
+                    None, self._fitting(text.strip()), self.command.found.framework.name, own.note
+                )
         for name in ("any", "env"):
             general = self.cause.interventions.get(name)
             if general is not None and general.code:
-                yield OfferHere(None, general.code.strip(), name, general.note)
+                yield OfferHere(None, self._fitting(general.code.strip()), name, general.note)
+
+    def _fitting(self, code: str) -> str:
+        """Return instructions that ask for no more hands than there are cores."""
+        return _SETTING.sub(
+            lambda m: f"{m[1]}={within(int(m[2]), self.cores)}" if is_hands(m[1]) else m[0], code
+        )
 
     def _rarer_in_code(self) -> dict[str, str | float | bool]:
         """Return the framework's options that say how often, made rarer, where they are arguments in code."""

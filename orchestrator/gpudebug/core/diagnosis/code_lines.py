@@ -14,6 +14,7 @@ from gpudebug.core.lazy import regex
 from gpudebug.core.records import Stacks
 
 _WORD = regex(r"[a-z_]\w+")
+_MOSTLY = 0.5
 _DATA = frozenset({"data"})
 _OUTSIDE = frozenset({"forward", "eval", "backward", "optimizer", "other"})
 _PHASES: Mapping[str, frozenset[str]] = {
@@ -49,6 +50,35 @@ def calls_of(cause: Cause, facts: DiagnosisFacts) -> SeenCalls:
         if stacks is not None and (term.stack is not None or term.code is not None):
             found |= stack_term(term).counts(stacks)
     return tuple((_words(one), seconds) for one, seconds in found.items())
+
+
+def cores_for(cause: Cause, facts: DiagnosisFacts) -> float | None:
+    """Return how many workers, threads or processes a change that tests the cause may ask for: one a core.
+
+    More of them take the cores from each other, and from the training. None, no limit, if the cores are
+    unknown, or if what they do is seen to wait for a store or a network and leaves the cores idle: many that
+    wait fit on a core.
+    """
+    busy = number(facts.signals.get("cores_busy_share"))
+    idle = busy is not None and busy < _MOSTLY and _waits(cause, facts)
+    return None if idle else number(facts.signals.get("cores"))
+
+
+def _waits(cause: Cause, facts: DiagnosisFacts) -> bool:
+    """Tell whether what takes the cause's time mostly waits: in loader workers where there are any, else in
+    the training thread."""
+    workers, training = (facts.stacks.workers, facts.stacks.training) if facts.stacks else (None, None)
+    found: dict[SampledStack, float] = {}
+    if workers is not None:
+        found = {one: one.seconds for one in seen(workers)}
+    elif training is not None:
+        phases = frozenset[str]().union(*(_PHASES.get(term.signal or "", ()) for term in cause.exposed))
+        found = {one: one.seconds for one in seen(training) if one.phase in phases}
+        for term in cause.exposed:
+            if term.stack is not None and term.of != "workers":
+                found |= stack_term(term).counts(training)
+    total = sum(one.seconds for one in found)
+    return total > 0 and sum(one.within("waiting") for one in found) >= _MOSTLY * total
 
 
 def _words(one: SampledStack) -> frozenset[str]:

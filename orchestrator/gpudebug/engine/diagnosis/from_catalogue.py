@@ -12,7 +12,7 @@ from gpudebug.core.catalogue.offers import KnownCommand, Offers, interventions_f
 from gpudebug.core.catalogue.signals import described, tried
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.change.intervention import Intervention
-from gpudebug.core.diagnosis.code_lines import calls_of
+from gpudebug.core.diagnosis.code_lines import calls_of, cores_for
 from gpudebug.core.diagnosis.model import Ranked
 from gpudebug.core.errors import GpudebugError, InterventionError
 from gpudebug.core.progress import HypothesisEntry, ProgressFile
@@ -114,7 +114,6 @@ def _offers(setup: Setup, baselines: Baselines, case: DiagnosisCase, cause: Caus
     known = adapters.of(setup.workspace.root, workload)
     packages = dict(records[0].get("packages") or {}) if records else {}
     evidence = baselines["workload"].evidence
-    cores = case.facts.signals.get("cores")
     version = adapters.version_of(known.framework, packages) if known.framework else None
     return interventions_for(
         cause,
@@ -126,7 +125,7 @@ def _offers(setup: Setup, baselines: Baselines, case: DiagnosisCase, cause: Caus
             known.program,
             calls_of(cause, case.facts),
         ),
-        cores=float(cores) if isinstance(cores, (int, float)) else None,
+        cores=cores_for(cause, case.facts),
         locked=setup.config.locked,
         allowed=setup.config.allowed,
         printed=_last(evidence, "printed") or {},

@@ -12,10 +12,9 @@ from gpudebug.core.catalogue import Cause
 from gpudebug.core.catalogue.model import text_of
 from gpudebug.core.catalogue.offers import KnownCommand, interventions_for
 from gpudebug.core.change.permits import NOTHING_MORE, Allowed
-from gpudebug.core.diagnosis.code_lines import calls_of
+from gpudebug.core.diagnosis.code_lines import calls_of, cores_for
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked
-from gpudebug.core.diagnosis.odds import number
 from gpudebug.core.errors import GpudebugError, StoreError
 from gpudebug.edges import store
 from gpudebug.engine.campaign.files import read_config
@@ -49,7 +48,6 @@ class SingleRun:
         return CauseTest(title=ranked.title, change=change, instructions=instructions, command=command)
 
     def _offer(self, cause: Cause) -> tuple[str | None, str | None]:
-        cores = number(self.facts.signals.get("cores"))
         found = interventions_for(
             cause,
             KnownCommand(
@@ -60,7 +58,7 @@ class SingleRun:
                 self.known.program,
                 calls_of(cause, self.facts),
             ),
-            cores=cores,
+            cores=cores_for(cause, self.facts),
             locked=self.locked,
             allowed=self.allowed,
             printed=self.evidence.get("printed") or {},
