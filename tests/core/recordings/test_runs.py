@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 from itertools import accumulate
 
@@ -326,3 +327,38 @@ def test_a_run_that_has_only_begun_has_no_rows_yet() -> None:
 def test_a_key_with_a_number_that_no_gpu_has_is_none_of_a_gpu() -> None:
     with pytest.raises(GpudebugError, match="has no GPU in its system metrics"):
         wandb_run(monitors.wandb([monitors.stats(1.7e9, **{"gpu__" + "9" * 5000 + "__gpu": 5.0})]), "f")
+
+
+def test_tables_printed_faster_than_their_clock_lie_within_its_seconds() -> None:
+    """Polled once a minute, then seven times a second: one recording, without a pause."""
+    parts = "-" * 41 + "+" + "-" * 24 + "+" + "-" * 22
+    table = (
+        "Tue Oct 29 19:{:02}:{:02} 2024       \n"
+        f"+{'-' * 89}+\n"
+        "| NVIDIA-SMI 550.54.15              Driver Version: 550.54.15      CUDA Version: 12.4     |\n"
+        f"|{parts}+\n"
+        "| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |\n"
+        "| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |\n"
+        "|                                         |                        |               MIG M. |\n"
+        f"|{parts.replace('-', '=')}|\n"
+        "|   0  NVIDIA L40S                    On  |   00000000:4A:00.0 Off |                    0 |\n"
+        "| N/A   53C    P0            305W /  350W |   11948MiB /  46068MiB |     {}%      Default |\n"
+        "|                                         |                        |                  N/A |\n"
+        f"+{parts}+\n"
+    )
+    slow = [table.format(minute, 0, 50) for minute in range(5)]
+    fast = [table.format(5, second, 90) for second in range(20) for _ in range(7)]
+    (run,) = read_recording(io.StringIO("".join(slow + fast)), "gpu.log").runs
+    whole = run.whole
+    assert (whole.rows, whole.gap_count) == (145, 5)
+    assert whole.period_s == pytest.approx(1 / 7, rel=0.05)
+    assert whole.gpu_util == pytest.approx((5 * 50 + 140 * 90) / 145)
+
+
+def test_readings_without_a_utilisation_are_not_counted_into_its_mean() -> None:
+    rows = (
+        "# gpu     sm    mem\n# Idx      %      %\n" + "    0     40      1\n" + "    0      -      -\n" * 9
+    )
+    (run,) = read_recording(io.StringIO(rows), "dmon.txt").runs
+    assert run.whole.gpu_util == 40
+    assert "GPU 0 has a utilisation in 1 of 10 readings: the mean is of these" in run.whole.remarks

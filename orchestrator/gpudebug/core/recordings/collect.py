@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -83,10 +83,12 @@ class MonitorRows:
 
 @dataclass(slots=True)
 class _Gathered:
-    """Rows of one stretch before their GPUs and times are settled: `stamp` of each, and its `tick`."""
+    """Rows of one stretch before their GPUs and times are settled: `stamp` of each, of which date,
+    and its `tick`."""
 
     part: RowStretch
     stamps: list[float | None] = field(default_factory=list)
+    dates: list[int] = field(default_factory=list)
     ticks: list[int] = field(default_factory=list)
     blocks: list[int] = field(default_factory=list)
 
@@ -102,6 +104,7 @@ class Collector:
         self.clock = RecordedClock()
         self._gathered: list[_Gathered] = []
         self._stamp: float | None = None
+        self._dates = 0
         self._stamp_clock = RecordedClock()
         self._seen: set[str] = set()
         self._tick = 0
@@ -135,6 +138,7 @@ class Collector:
             self._stamp = self._stamp_clock.seconds(cell)
         except ValueError:
             return
+        self._dates += 1
         self.block()
 
     def block(self) -> None:
@@ -184,6 +188,7 @@ class Collector:
             self._seen.add(one.key)
         gathered.part.rows.append(_row(one, time))
         gathered.stamps.append(self._stamp)
+        gathered.dates.append(self._dates)
         gathered.ticks.append(self._tick)
 
     def finish(self) -> MonitorRows:
@@ -296,15 +301,23 @@ def _untimed(gathered: _Gathered) -> list[float]:
     several = len(set(stamps)) > 1 or max(by_key.values()) == 1 or not part.columns.identity
     if delay is None and len(stamps) == len(part.rows) and several and _stamped_blocks(gathered):
         part.timed = "stamps"
-        return stamps
+        return _within_seconds(stamps, gathered.dates)
     part.timed = "order" if delay is None else "assumed"
     ticks = gathered.ticks if part.columns.identity or delay is None else range(len(part.rows))
     return [(tick - ticks[0]) * (delay or 1.0) for tick in ticks]
 
 
+def _within_seconds(stamps: Sequence[float], dates: Sequence[int]) -> list[float]:
+    """Return times of rows: several dates of one second lie evenly in it."""
+    alike = defaultdict[float, dict[int, int]](dict)
+    for stamp, date in zip(stamps, dates, strict=True):
+        alike[stamp].setdefault(date, len(alike[stamp]))
+    return [stamp + alike[stamp][date] / len(alike[stamp]) for stamp, date in zip(stamps, dates, strict=True)]
+
+
 def _stamped_blocks(gathered: _Gathered) -> bool:
     """Whether no date has more rows than a host has GPUs."""
-    counts = Counter((row.key, stamp) for row, stamp in zip(gathered.part.rows, gathered.stamps, strict=True))
+    counts = Counter((row.key, date) for row, date in zip(gathered.part.rows, gathered.dates, strict=True))
     most = max(counts.values())
     return most == 1 if gathered.part.columns.identity else most <= MOST_GPUS
 

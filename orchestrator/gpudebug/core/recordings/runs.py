@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # Without a row for so long, and for so many usual periods, nobody recorded: what follows is another run.
 PAUSE_S = 30.0
 PAUSE_PERIODS = 20.0
+_AS_SLOW = 2.0
 # A GPU's row so long before its last one is no jitter of a clock that is being set.
 BACK_S = 1.0
 # Rows out of order lie no closer than this part of the usual period once they are sorted.
@@ -246,17 +247,26 @@ def _runs_of(part: RowStretch, notes: list[str]) -> Iterator[tuple[RowStretch, s
         rows = sorted((part.rows[at] for at in streak.rows), key=_by_time)
         marks: dict[int, str] = {}
         if part.timed != "order":
-            marks = {
-                at: f"a pause of {after.time - before.time:.0f} s"
-                for at, (before, after) in enumerate(pairwise(rows), start=1)
-                if after.time - before.time > longest
-            }
+            marks = {at: f"a pause of {gap:.0f} s" for at, gap in _pauses(rows, longest)}
             for at, why in _released(rows, free, max(RELEASED_S, RELEASED_PERIODS * usual)):
                 marks.setdefault(at, why)
         for begin, end in pairwise([0, *sorted(marks), len(rows)]):
             if end > begin:
                 one = RowStretch(part.columns, part.line, rows[begin:end], timed=part.timed)
                 yield one, marks.get(begin) or (None if begin else streak.begins)
+
+
+def _pauses(rows: Sequence[Row], longest: float) -> Iterator[tuple[int, float]]:
+    """Where the rows go on after more than `longest` seconds, and after how many.
+
+    Rows that came as slowly before or after it were read less often there: that is no pause.
+    """
+    gaps = [(at, gap) for at, (a, b) in enumerate(pairwise(rows), start=1) if (gap := b.time - a.time) > 0]
+    for (_, before), (at, gap), (_, after) in zip(
+        [(0, 0.0), *gaps], gaps, [*gaps[1:], (0, 0.0)], strict=False
+    ):
+        if gap > max(longest, _AS_SLOW * before, _AS_SLOW * after):
+            yield at, gap
 
 
 def _early_headers(part: RowStretch) -> list[int]:

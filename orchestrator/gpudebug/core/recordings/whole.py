@@ -151,6 +151,9 @@ def _remarks(by_key: Mapping[str | None, Sequence[Row]], numbers: Mapping[str | 
             continue
         if len(rows) < most and len(numbers) > 1:
             yield f"GPU {number} has {len(rows)} of {most} readings"
+        busy = sum(1 for _ in _values(rows, "gpu_util"))
+        if 0 < busy < len(rows):
+            yield f"GPU {number} has a utilisation in {busy} of {len(rows)} readings: the mean is of these"
         yield from _stuck(rows, number)
 
 
