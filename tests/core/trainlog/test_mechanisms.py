@@ -361,3 +361,13 @@ def test_a_bar_that_was_full_before_the_training_and_is_drawn_after_it_leads_not
     progress = read(queries + epochs + queries).progress
     assert progress is not None
     assert (progress.done, progress.total) == (90, 90)
+
+
+def test_numbers_without_a_name_a_total_and_a_loss_are_no_steps() -> None:
+    filling = "".join(
+        f"00:0{i} I shuffle.cc:4] Filling up the buffer (this may take a while): {n} of -2\n"
+        for i, n in enumerate((17, 33, 52))
+    )
+    progress = read(each("EPOCH {e} COMPLETED\n" + filling)).progress
+    assert progress is not None
+    assert (progress.unit, progress.done) == ("epochs", 6)

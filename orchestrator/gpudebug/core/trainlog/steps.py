@@ -166,7 +166,8 @@ class StepCounter:
             return (0, self.seen)
         if self.kind == "other" or self.samples or self.between > 1:
             return (1, self.seen)
-        return (2 if self.seen > 1 or self.kind == "bar" or self.with_loss else -1, self.seen * self.weight)
+        named = self.seen > 1 and (self.key[-1] != "#" or self.total is not None)
+        return (2 if named or self.kind == "bar" or self.with_loss else -1, self.seen * self.weight)
 
     @property
     def counts(self) -> bool:
