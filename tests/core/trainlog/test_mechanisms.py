@@ -311,6 +311,22 @@ def test_an_epoch_0_that_took_a_time_is_one() -> None:
     assert (progress.unit, progress.done) == ("epochs", 6)
 
 
+@pytest.mark.parametrize(
+    ("raised", "trend"),
+    [
+        ("ValueError: Loss is not finite and patience is exhausted.", "NAN"),
+        ("FloatingPointError: Loss became infinite or NaN at iteration=60!", "NAN"),
+        ("ValueError: nan loss encountered", "NAN"),
+        ("ValueError: the loss needs targets. Got inf", "CONVERGING"),
+        ("KeyError: 'loss'", "CONVERGING"),
+    ],
+)
+def test_a_program_that_ends_itself_by_its_loss_lost_it(raised: str, trend: str) -> None:
+    frame = 'Traceback (most recent call last):\n  File "a.py", line 3, in fit\n    check(loss)\n'
+    found = read(each("step {n} loss {loss}\n") + frame + raised + "\n")
+    assert (found.trend, found.failure is not None) == (trend, True)
+
+
 def test_a_total_that_grows_plans_nothing() -> None:
     row = "| total/steps    | {n}000  |\n| total/episodes | {n}      |\n| total/steps_per_second | 62.5 |\n"
     progress = read(each(row)).progress

@@ -119,6 +119,15 @@ def test_a_mean_over_few_steps_is_mostly_their_warm_up() -> None:
     assert timing.steps_per_s(None, None) == (12.0, "printed")
 
 
+def test_a_lone_rate_without_a_name_is_of_what_was_drawn_last() -> None:
+    timing = Timing()
+    timing.rate(44.5, named=False)
+    assert timing.steps_per_s(None, 80) is None
+    for value in (45.0, 45.5):
+        timing.rate(value, named=False)
+    assert timing.steps_per_s(None, 80) == (45.0, "printed")
+
+
 def test_printed_rates_come_last() -> None:
     timing = Timing()
     for value in (3.0, 5.0, 4.0, 0.0):

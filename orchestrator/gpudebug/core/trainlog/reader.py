@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpudebug.core.errors import ConfigError
+from gpudebug.core.lazy import regex
 from gpudebug.core.text.expressions import Expression, Unbounded, bounded
 from gpudebug.core.trainlog.failure import classify_failure
 from gpudebug.core.trainlog.latency import PrintedLatencies
@@ -180,6 +181,14 @@ class LogReader:
         return _summarised(state, exit_status, signal)
 
 
+_LOST = regex(
+    r"\bloss(?:es)?\b[^.;]{0,50}\b(?:not finite|non-?finite|infinite|nan|inf)\b"
+    r"|\b(?:non-?finite|nan|infinite)\b[^.;]{0,15}\bloss\b",
+    re.I,
+)
+"""What a program says that ends itself since its loss is no number."""
+
+
 def _summarised(state: LogState, exit_status: int | None, signal: int | None) -> LogSummary:
     given_up = state.pattern_seconds > PATTERN_SECONDS
     # What was read up to there would pass for the whole.
@@ -189,6 +198,8 @@ def _summarised(state: LogState, exit_status: int | None, signal: int | None) ->
         counter = None
     unit = unit_of(counter)
     speed, source = _rate(state, counter, unit)
+    failure = classify_failure(state.scan, exit_status, signal, state.progress)
+    lost = failure is not None and any(_LOST.search(line) for line in failure.lines)
     return LogSummary(
         framework=max(state.frameworks, key=state.frameworks.__getitem__, default=None),
         loss_name=shown_name(best) if best else None,
@@ -203,7 +214,7 @@ def _summarised(state: LogState, exit_status: int | None, signal: int | None) ->
         clock_back=state.stamps.go_back,
         pages=state.pages.count,
         followed=state.losses.followed(best),
-        trend=state.losses.trend(best),
+        trend=Trend.NAN if lost else state.losses.trend(best),
         progress=_progress(state, counter, speed, best is not None),
         steps=state.steps.reached(counter) if counter and unit == "step" else None,
         step_unit=unit,
@@ -214,7 +225,7 @@ def _summarised(state: LogState, exit_status: int | None, signal: int | None) ->
         rate_source=source,
         data_s=state.timing.data_s(),
         update_s=state.timing.update_s(),
-        failure=classify_failure(state.scan, exit_status, signal, state.progress),
+        failure=failure,
         durations=state.timing.durations(),
         speech={topic: lines.items() for topic, lines in state.speech.items()},
         latencies=state.latencies.printed(),

@@ -265,7 +265,7 @@ class LogState:
             line.gradient_lost = line.gradient_lost or not isfinite(value)
         elif phase != "val" and isfinite(value) and value >= 0:
             if kind == "rate" and not self.of_environment:
-                self.timing.rate(value)
+                self.timing.rate(value, name != "")
             line.duration(kind, role.tier, value * scale)
 
     def _position(

@@ -116,6 +116,7 @@ class Timing:
         self._epochs: Thinned[Point] = Thinned()
         self._between: Thinned[float] = Thinned()
         self._ended: float | None = None
+        self._known = False
         self.grain = 0.0
 
     def add(
@@ -140,10 +141,11 @@ class Timing:
             self._total += total or 0.0
             self._n_total += 1
 
-    def rate(self, value: float) -> None:
-        """A rate in steps per second printed by name."""
+    def rate(self, value: float, named: bool = True) -> None:
+        """A rate in steps per second, printed by name or by its unit alone: then one is none."""
         if value > 0:
             self._rates.add(value)
+            self._known = self._known or named or self._rates.count >= MIN_PRINTED
 
     def bar(self, key: Key, n: float, elapsed: float | None, rate: float | None) -> None:
         """A bar's position, its clock in seconds, and the rate that it shows, in whatever it counts."""
@@ -203,7 +205,7 @@ class Timing:
         if steps is not None and steps < FEWEST_SHOWN:
             return None
         rates = self._rates.items()
-        return (median(rates), PRINTED) if rates else shown
+        return (median(rates), PRINTED) if rates and self._known else shown
 
     def shown_per_s(self, bar: Key) -> tuple[float, str] | None:
         """(rate, where it comes from) of a bar in what it counts: by its clock, else as printed; None if the
