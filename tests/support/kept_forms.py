@@ -113,6 +113,11 @@ KEPT = {
         ),
         "rocm-smi",
     ),
+    "dmon of two hosts": Form(
+        "".join(f"{n}: # gpu    sm   mem\n{n}: # Idx     %     %\n" for n in ("n1", "n2"))
+        + _lines(lambda _, k, u: f"n{k + 1}:     0    {u}     3"),
+        "nvidia-smi dmon",
+    ),
     "GPUtil": Form(
         "| ID | GPU | MEM |\n------------------\n|  0 | 10% | 12% |\n|  1 | 90% | 50% |\n" * 12,
         "GPUtil",

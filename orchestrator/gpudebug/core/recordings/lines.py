@@ -47,13 +47,13 @@ def cleaner(lines: Sequence[str]) -> Clean:
         headers = {rest: header for _, rest in found[:_FIRST] if (header := header_of(rest)) is not None}
         if not headers and not looks_headerless([rest for _, rest in found]):
             continue
-        hosts = {match.groupdict().get("hostname") for match, _ in found}
+        hosts = {match.groupdict().get("hostname") for match, _ in found} - {None}
         timed = "timestamp" in form.groupindex and not any(one.timed for one in headers.values())
         added = [name for name, lacks in (("timestamp", timed), ("hostname", len(hosts) > 1)) if lacks]
         if not added or not headers:
             return partial(_bare, form)
-        if all(len(delimited(",", header)) > 1 or not header.split() for header in headers):
-            return partial(_with_columns, form, headers.keys(), added)
+        sign = ", " if all(len(delimited(",", header)) > 1 for header in headers) else " "
+        return partial(_with_columns, form, headers.keys(), added, sign)
     return uncoloured
 
 
@@ -61,10 +61,17 @@ def _bare(form: re.Pattern[str], line: str) -> str:
     return form.sub("", uncoloured(line), count=1)
 
 
-def _with_columns(form: re.Pattern[str], headers: Container[str], added: Sequence[str], line: str) -> str:
+def _with_columns(
+    form: re.Pattern[str], headers: Container[str], added: Sequence[str], sign: str, line: str
+) -> str:
     plain = uncoloured(line)
     match = form.match(plain)
     if match is None:
         return plain
     rest = plain[match.end() :]
-    return ", ".join([*(added if rest in headers else map(str, map(match.group, added))), rest])
+    hashed = rest.lstrip().startswith("#")
+    if rest in headers:
+        return ("# " if hashed else "") + sign.join([*added, rest.lstrip(" #")])
+    return (
+        rest if hashed else sign.join([*((match.group(one) or "-").replace(" ", "T") for one in added), rest])
+    )

@@ -49,10 +49,11 @@ SOURCES = (
     _source(TEGRASTATS, r"GR3D_FREQ", None, 1.0),
     _source("gpustat", r"^\[\d+\] .*\|.*%.*\|"),
     _source(DCGMI, r"(?i)^entity\b", None, 1.0),
-    _source(PMON, r"(?i)^(date time |time |date )?gpu\b.*\bpid\b", None, 1.0),
+    _source(PMON, r"(?i)^(hostname |timestamp )*(date time |time |date )?gpu\b.*\bpid\b", None, 1.0),
     _source(
         DMON,
-        r"(?i)^(date time |time |date )?gpu( \w+)* (sm|pwr|fb|mclk|pclk|gtemp|rxpci|pviol|sbecc)\b",
+        r"(?i)^(hostname |timestamp )*(date time |time |date )?gpu( \w+)* "
+        r"(sm|pwr|fb|mclk|pclk|gtemp|rxpci|pviol|sbecc)\b",
         None,
         1.0,
     ),

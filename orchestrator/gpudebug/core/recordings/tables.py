@@ -113,7 +113,7 @@ def header_of(line: str, *, after: Sequence[str] = ()) -> NamedColumns | None:
         return _columns(by_words, _alone, hashed) if not hashed else None
     if re.fullmatch(r"[\w.]+ \[[^\[\]]+\]", text):
         return _columns([text], _alone, hashed)
-    if hashed and by_words[0].lower() in ("entity", "gpu", "date", "time"):
+    if hashed and by_words[0].lower() in ("entity", "gpu", "date", "time", "hostname", "timestamp"):
         return _columns(by_words, partial(words, len(by_words)), True)
     first = named(by_words[0])
     if hashed or first is None or first.quantity not in (of.INDEX, of.TIME, of.DATE):

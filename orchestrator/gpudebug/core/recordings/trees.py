@@ -278,7 +278,8 @@ def _moments(document: Any) -> Iterator[Any]:
         labels = one.get("metric") if isinstance(one, dict) else None
         if not isinstance(labels, dict) or "gpu" not in labels or labels.get("GPU_I_ID"):
             continue
-        for pair in one.get("values") or [one.get("value")]:
+        pairs = one.get("values")
+        for pair in pairs if isinstance(pairs, list) else [one.get("value")]:
             time, value = pair if isinstance(pair, list) and len(pair) == 2 else ("", None)
             host, gpu = labels.get("Hostname", ""), str(labels["gpu"])
             figures = moments.setdefault(str(time), {}).setdefault(f"{host}/{gpu}", {"timestamp": time})
