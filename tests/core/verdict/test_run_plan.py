@@ -18,7 +18,7 @@ from gpudebug.core.records import (
     StacksEvidence,
     Window,
 )
-from gpudebug.core.verdict.run_plan import RunPlan, as_recorded, next_look, time_left
+from gpudebug.core.verdict.run_plan import RunPlan, as_recorded, losses_awaited, next_look, time_left
 from gpudebug.core.words import FLIPS, Outcome, Trend
 
 PLAN = RunPlan(30.0)
@@ -327,3 +327,22 @@ def test_a_run_is_ended_as_those_of_the_baseline_were(
     wanted: float | str | None, recorded: list[dict[str, Any]], plan: RunPlan | None
 ) -> None:
     assert as_recorded(wanted, recorded, learns=True) == plan
+
+
+@pytest.mark.parametrize(
+    ("printed", "more", "said"),
+    [
+        (loss(2), {}, "0001-x shows 2: a run takes about 3.0 min for them"),
+        (loss(12), {}, None),
+        (loss(0), {}, None),
+        (loss(2), of_backward(0.5), None),
+        (loss(2), {"learning": rewards(40)}, None),
+        # It ended by itself: no longer wait shows more.
+        (loss(2), {"outcome": Outcome.COMPLETED}, None),
+    ],
+)
+def test_what_runs_will_wait_for_is_known_from_one_that_showed_few_losses(
+    printed: LossEvidence, more: dict[str, Any], said: str | None
+) -> None:
+    found = losses_awaited(run(window=30.0, loss=printed, **{"outcome": Outcome.ENDED_BY_PLAN, **more}))
+    assert (found is None) if said is None else (said in str(found))

@@ -108,3 +108,14 @@ def test_a_secret_that_was_not_recorded_is_asked_for(folder: Path) -> None:
     record = json.loads(path.read_text())
     path.write_text(json.dumps({**record, "argv": ["python", "train.py", "--token=[redacted]"]}))
     assert "has a secret" in begun(folder).expect(2).json["error"]["message"]
+
+
+def test_a_log_of_few_losses_is_said_before_the_first_run(folder: Path) -> None:
+    path = folder / "gpudebug-why-1" / "evidence.json"
+    evidence = json.loads(path.read_text())
+    few = {**evidence["loss"], "points": 2, "advice": "log more often"}
+    path.write_text(json.dumps({**evidence, "loss": few, "learning": [], "outcome": "ENDED_BY_PLAN"}))
+    *_, said, last = begun(folder).expect(0).json["notes"]
+    assert said.startswith("learning is judged by 12 losses of a run, and gpudebug-why-1 shows 2: ")
+    assert said.endswith("; log more often")
+    assert last.startswith(STAYS)

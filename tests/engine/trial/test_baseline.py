@@ -7,9 +7,18 @@ import os
 import re
 import statistics
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.support.campaigns import Campaign, make_replay_campaign, record
+from tests.support.trials import run
+
+from gpudebug.core.config.parser import load
+from gpudebug.core.records import LossEvidence, RunRecord
+from gpudebug.core.words import Outcome, Trend
+from gpudebug.edges.store import RunFolder
+from gpudebug.engine.run.job import MeasuredRun
+from gpudebug.engine.trial.baseline import of_first
 
 CRASH = (
     "step 1/9 loss 2.0\nTraceback (most recent call last):\nModuleNotFoundError: No module named 'lerobot'\n"
@@ -255,6 +264,28 @@ def test_that_learning_cannot_be_judged_is_said_before_more_runs_are_made(tmp_pa
     unjudged = next(i for i, line in enumerate(said) if "learning cannot be judged: print a loss" in line)
     assert "criteria: {loss: any}" in said[unjudged]
     assert unjudged < next(i for i, line in enumerate(said) if "1 more run" in line)
+
+
+@pytest.mark.parametrize(
+    ("settings", "points", "waits"),
+    [
+        ("", 4, True),
+        ("", 12, False),
+        ("criteria: {loss: any}\n", 4, False),
+        # Each run ends by itself, and waits for nothing.
+        ("protocol: {run_for: end}\n", 4, False),
+    ],
+)
+def test_how_long_runs_wait_for_losses_is_said_of_the_first_one(
+    settings: str, points: int, waits: bool
+) -> None:
+    config = load(f"campaign: a\nworkload: {{command: python train.py}}\n{settings}", "gpudebug.yaml")
+    cycle = SimpleNamespace(setup=SimpleNamespace(config=config), loaded=SimpleNamespace(campaign=None))
+    printed = LossEvidence(name="loss", trend=Trend.CONVERGING, points=points)
+    evidence = run(window=30.0, outcome=Outcome.ENDED_BY_PLAN, loss=printed)
+    made = [MeasuredRun(RunFolder(Path("/x/0001-x"), str), RunRecord.model_construct(), evidence)]
+    lines = of_first(cycle, "reference", made)  # type: ignore[arg-type]
+    assert any("a run takes about 1.5 min for them" in line for line in lines) is waits
 
 
 def test_a_variable_that_hypotheses_may_set_is_part_of_the_surroundings(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from gpudebug.core.statistics.assumed import assumed
 from gpudebug.core.statistics.units import BY_BACKWARD, ENOUGH_LOSSES, LOSS, LOWER
 from gpudebug.core.text.values import parse_phase
 from gpudebug.core.verdict import work
+from gpudebug.core.verdict.turns import span
 from gpudebug.core.words import FLIPS, Outcome, Trend
 
 LEAST_WINDOW_S = assumed("long_s")
@@ -205,6 +206,20 @@ def _missing_losses(points: int, better: bool, window: float) -> NextLook:
         seconds = window / 2 if points == 0 else window * (ENOUGH_LOSSES / points - 1)
         return NextLook(seconds, f"{ENOUGH_LOSSES} losses of its log ({points} so far)", foreseen=points > 0)
     return NextLook(0.0 if better else window / 2, "its loss to fall", foreseen=False)
+
+
+def losses_awaited(seen: Evidence) -> str | None:
+    """Return how long runs like this one will wait until learning can be judged; None if it has shown enough
+    of it or nothing, or has ended by itself."""
+    points, _ = _learned(seen)
+    ended = seen.outcome is Outcome.ENDED_BY_PLAN
+    if not (ended and seen.window and 0 < points < ENOUGH_LOSSES):
+        return None
+    seconds = seen.window.duration_s * ENOUGH_LOSSES / points
+    return (
+        f"learning is judged by {ENOUGH_LOSSES} losses of a run, and {seen.run} shows {points}: a run takes "
+        f"about {span(seconds)} for them, and is ended without them after {MOST_SPARSE:.0f} planned windows"
+    )
 
 
 def _flat(evidence: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ from gpudebug.core.command.synonyms import used_by
 from gpudebug.core.errors import StoreError, UsageError
 from gpudebug.core.records import Evidence, Manifest, RunRecord
 from gpudebug.core.redaction.redact import REDACTED
-from gpudebug.core.verdict.run_plan import LEAST_WINDOW_S
+from gpudebug.core.verdict.run_plan import LEAST_WINDOW_S, losses_awaited
 from gpudebug.core.words import AS_PLANNED, Outcome
 from gpudebug.edges import store
 from gpudebug.engine.campaign.load import load
@@ -67,6 +67,12 @@ def look_of(directory: Path, run: str) -> Look:
             next="gpudebug why -- CMD makes another",
         ) from None
     return Look(folder, record, evidence)
+
+
+def few_losses(look: Look) -> list[str]:
+    """Return what the campaign's runs will wait for if the look shows too little of the loss."""
+    awaited, advice = losses_awaited(look.evidence), look.evidence.loss.advice
+    return [f"{awaited}; {advice}" if advice else awaited] if awaited else []
 
 
 def carried_over(directory: Path, look: Look, session: str | None) -> str:

@@ -23,7 +23,7 @@ from gpudebug.engine.campaign.files import progress_head, progress_path, read_co
 from gpudebug.engine.campaign.links import refuse_links
 from gpudebug.engine.run import adapters
 from gpudebug.engine.run.known_flags import idle_locks
-from gpudebug.engine.tools.carry_over import carried_over, look_of
+from gpudebug.engine.tools.carry_over import carried_over, few_losses, look_of
 
 ENDED = (
     "runs that would go on for long are ended by gpudebug after 30 s of steady training; "
@@ -107,7 +107,7 @@ def init(
     files = _write(directory, config, text)
     own, asides = setup_files.write(directory, [a.name for a in chosen], session)
     if begun is not None:
-        notes.append(carried_over(directory, begun, session))
+        notes += [*few_losses(begun), carried_over(directory, begun, session)]
     return InitAnswer(
         campaign=name,
         framework=_framework(directory, config),

@@ -22,6 +22,7 @@ from gpudebug.core.verdict import machine, turns
 from gpudebug.core.verdict.gates.delta import missing_in
 from gpudebug.core.verdict.gates.figures import judged_mean, judged_text, mean, utilisations
 from gpudebug.core.verdict.gates.outcome import NO_LOSS, infers
+from gpudebug.core.verdict.run_plan import losses_awaited
 from gpudebug.core.verdict.turns import runs_of
 from gpudebug.core.verdict.unlike import unlike
 from gpudebug.core.verdict.work import choose, shown
@@ -122,7 +123,7 @@ class _SidesInTurn:
             if self.beside is not None and self.beside.turn(len(self.made)):
                 self.beside.run()
             else:
-                self._run(wanted)
+                self._run()
 
     def left_out(self) -> list[tuple[str, str]]:
         """Return the runs of this recording that count for nothing, with why."""
@@ -145,6 +146,10 @@ class _SidesInTurn:
         return lines
 
     def _announce(self) -> None:
+        if len(self.made) == 1:
+            # Before more runs are spent on what no verdict can rest on.
+            for line in of_first(self.cycle, self.role, self.made):
+                self._say(line)
         before = self.cycle.loaded.history.baselines[self.role].records
         recorded = [s for r in before if isinstance(s := r.get("duration_s"), float)]
         known = [m.record.duration_s for m in self.made if m.record.duration_s] or recorded
@@ -157,7 +162,7 @@ class _SidesInTurn:
     def _say(self, text: str) -> None:
         remarks(self.cycle.report)(f"baseline {self.role}: {text}")
 
-    def _run(self, wanted: int) -> None:
+    def _run(self) -> None:
         cycle, made = self.cycle, self.made
         job = replace(_job(cycle, self.role, made), paired=self.paired)
         measured = run_once(cycle.place, self.bench, self.role, job, made)
@@ -167,11 +172,15 @@ class _SidesInTurn:
             _refuse_others(cycle, self.role, self.others)
             return
         made.append(measured)
-        if len(made) == 1 < wanted:
-            # Before more runs are spent on what no verdict can rest on.
-            room = _of_room(cycle.setup, cycle.loaded.campaign, self.role, made)
-            for line in (*room, *_without_learning(cycle.setup.config, made)):
-                self._say(line)
+
+
+def of_first(cycle: Cycle, role: str, made: Sequence[MeasuredRun]) -> list[str]:
+    """Return what keeps a verdict from resting on runs like the first one, and what others will wait for."""
+    config = cycle.setup.config
+    lines = [*_of_room(cycle.setup, cycle.loaded.campaign, role, made), *_without_learning(config, made)]
+    awaited = losses_awaited(made[0].evidence) if config.criteria.loss != "any" else None
+    plan = plan_after(config, made)
+    return [*lines, awaited] if awaited and plan is not None and plan.learns else lines
 
 
 def _refuse_others(cycle: Cycle, role: str, others: Sequence[tuple[MeasuredRun, str]]) -> None:
