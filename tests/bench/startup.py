@@ -1,6 +1,7 @@
-"""`gpudebug status` over a typer hello-world: whole processes in turn, the median of the pairs' ratios.
+"""`gpudebug status`, and `analyze` of a page of a log, over a typer hello-world.
 
-Both campaigns are as a cycle leaves them: their summaries are written.
+Whole processes in turn, the median of the pairs' ratios. Both campaigns are as a cycle leaves them: their
+summaries are written.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ app()
 PAIRS = 15
 BOUND = 1.15
 MANY = 10_000
+PAGE_BOUND = 2.5
 MANY_BOUND = 3.5
 """0.6 s where the hello-world takes 0.17 s."""
 
@@ -58,8 +60,8 @@ def _seconds(argv: list[str]) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _ratio(campaign: Campaign, hello: Path) -> float:
-    ours = [str(Path(sys.executable).parent / "gpudebug"), "-C", str(campaign.folder), "status"]
+def _ratio(hello: Path, *words: str) -> float:
+    ours = [str(Path(sys.executable).parent / "gpudebug"), *words]
     theirs = [sys.executable, str(hello)]
     return statistics.median([_seconds(ours) / _seconds(theirs) for _ in range(PAIRS + 1)][1:])
 
@@ -69,8 +71,19 @@ def rows() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as name:
         hello = Path(name, "hello.py")
         hello.write_text(HELLO)
+        page = Path(name, "train.log")
+        page.write_text(
+            "".join(f"step {10 * n} loss {2.5 * 0.97**n:.4f} lr 0.001 12.3 it/s\n" for n in range(50))
+        )
         campaign = _campaign(Path(name))
-        yield Row("status over a typer hello-world", _ratio(campaign, hello), BOUND, "x CPU time")
+        status = ("-C", str(campaign.folder), "status")
+        yield Row("status over a typer hello-world", _ratio(hello, *status), BOUND, "x CPU time")
         multiply(campaign, MANY)
         record(campaign.folder, None, "gpudebug next")
-        yield Row("  of 10,000 verdicts", _ratio(campaign, hello), MANY_BOUND, "x CPU time")
+        yield Row("  of 10,000 verdicts", _ratio(hello, *status), MANY_BOUND, "x CPU time")
+        yield Row(
+            "analyze of a page of a log over it",
+            _ratio(hello, "analyze", str(page)),
+            PAGE_BOUND,
+            "x CPU time",
+        )
