@@ -118,6 +118,11 @@ KEPT = {
         + _lines(lambda _, k, u: f"n{k + 1}:     0    {u}     3"),
         "nvidia-smi dmon",
     ),
+    "a spreadsheet with quotes, decimal commas and a name of its own for the time": Form(
+        '"Zeit";"gpu_util"\n' + "".join(f'"09.03.2026 14:05:{n:02d}";"10,0"\n' for n in range(12)),
+        "CSV",
+        (10,),
+    ),
     "GPUtil": Form(
         "| ID | GPU | MEM |\n------------------\n|  0 | 10% | 12% |\n|  1 | 90% | 50% |\n" * 12,
         "GPUtil",

@@ -140,6 +140,7 @@ _DATE_INSIDE = regex(
 )
 # Of a date in words of another language the time of day is read.
 _YEAR, _CLOCK_INSIDE = regex(r"(?<!\d)20\d\d(?!\d)"), regex(r"(?<![\d:])\d\d:\d\d:\d\d(?![\d:])")
+_TABULAR = regex(r"[;|%\t]")
 _MOST_WORDS = 12
 
 
@@ -148,7 +149,7 @@ def dated(line: str) -> str | None:
     if len(line) > 200 or len(line.split()) > _MOST_WORDS:
         return None
     found = _DATE_INSIDE.search(line)
-    if found is None and _YEAR.search(line):
+    if found is None and _YEAR.search(line) and not _TABULAR.search(line):
         found = _CLOCK_INSIDE.search(line)
     return found.group() if found else None
 

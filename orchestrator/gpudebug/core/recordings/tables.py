@@ -70,15 +70,14 @@ class NamedColumns:
 def delimited(delimiter: str, line: str) -> list[str]:
     """Return the cells of a line of CSV, quoted or not."""
     text = line.strip("\r\n").removesuffix(delimiter + " ") if delimiter != "\t" else line.strip("\r\n")
+    cells = text.split(delimiter)
     if '"' in text:
         try:
-            return [
-                plain(cell) for cell in next(csv.reader([text], delimiter=delimiter, skipinitialspace=True))
-            ]
+            cells = next(csv.reader([text], delimiter=delimiter, skipinitialspace=True))
         except (csv.Error, StopIteration):
             return [text]
-    cells = [cell.strip() for cell in text.split(delimiter)]
-    return [_COMMA.sub(r"\1.\2", cell) for cell in cells] if delimiter == ";" else cells
+        cells = [plain(cell) for cell in cells]
+    return [_COMMA.sub(r"\1.\2", cell.strip()) if delimiter == ";" else cell.strip() for cell in cells]
 
 
 def words(width: int, line: str) -> list[str]:
@@ -155,6 +154,9 @@ def _columns(
         found = [(at, _OF_JTOP if cells[at] == "GPU" else one) for at, one in found]
     rows = [row for row in map(split, after) if len(row) == len(cells)]
     timed = any(one.quantity == of.TIME for _, one in found)
+    if rows and not timed:
+        dates = (at for at, column in enumerate(zip(*rows, strict=True)) if all(map(_is_date, column)))
+        found += [(at, NamedFigure(of.TIME)) for at in dates if named(cells[at]) is None][:1]
     found = [(at, known) for at, one in found if (known := _by_cells(one, [row[at] for row in rows], timed))]
     if not _is_monitor(found, source, len(cells)):
         return None
@@ -162,6 +164,10 @@ def _columns(
         found = [(at, one) for at, one in found if one.quantity in (of.TIME, of.DATE, of.INDEX, of.UUID)]
         source = PMON if table else COMPUTE_APPS
     return NamedColumns(source, len(cells), tuple(_unambiguous(found)), split, tuple(cells))
+
+
+def _is_date(cell: str) -> bool:
+    return (moment(cell) or (0, False))[1]
 
 
 def _by_cells(one: NamedFigure, cells: Sequence[str], timed: bool) -> NamedFigure | None:
