@@ -387,3 +387,8 @@ def test_numbers_without_a_name_a_total_and_a_loss_are_no_steps() -> None:
     progress = read(each("EPOCH {e} COMPLETED\n" + filling)).progress
     assert progress is not None
     assert (progress.unit, progress.done) == ("epochs", 6)
+
+
+def test_a_setting_of_the_steps_own_name_before_them_is_none() -> None:
+    found = read("iter: 2500\n" + each("ITER {n}: loss: {loss}\n"))
+    assert found.steps == 60

@@ -99,6 +99,8 @@ class StepCounter:
         """Takes a reading in; True if the counter moved on."""
         n, total, time = reading.n, reading.total, reading.time
         self.with_loss += reading.loss
+        if reading.loss and self.seen == self.with_loss == 1 and n < self.n:
+            self.n, self.value, self.seen = -1, 0, 0  # What came first, beside no loss, was a setting.
         if reading.epoch is not None and reading.epoch != self.round:
             self.round, self.rounds = reading.epoch, self.rounds + 1
         if self.n < 0:
@@ -276,8 +278,7 @@ class StepCounters:
         return False
 
     def _interlude(self, bar: StepCounter, again: bool) -> None:
-        """Take in that a bar was drawn, `again` from its beginning: a later one without other words or a
-        loss of its own, drawn between its rounds, is of another loop: a validation that no word names."""
+        """Take in that a bar was drawn, `again` from 0: a later one without a loss is of another loop."""
         drawn, self._drawn = self._drawn, bar
         if again and drawn is not None and drawn.order > bar.order and drawn.key[1] == bar.key[1]:
             drawn.between += drawn.with_loss <= max(drawn.seen // 2, bar.with_loss)
@@ -305,8 +306,7 @@ class StepCounters:
         return leader
 
     def reached(self, counter: StepCounter) -> int:
-        """Return how far a counter came; the rounds of a bar are whole if the bar of the epochs says so, of
-        which a bar that is redrawn seldom shows only parts."""
+        """Return how far a counter came; the bar of the epochs says which rounds of a bar are whole."""
         if self.stopped is not None and counter.kind != "epoch":
             return self.stopped
         outer, whole = self.epoch_counter, self.round_of(counter)
