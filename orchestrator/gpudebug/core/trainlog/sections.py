@@ -80,16 +80,17 @@ class LogSection:
 
 @dataclass(slots=True)
 class PageLines:
-    """HTML pages in a log, as of an error that was saved behind it; `count` are those seen."""
+    """HTML pages in a log, as of an error that was saved behind it; `count` are those seen, `left` lines that
+    may be of the last one."""
 
     count: int = 0
-    _left: int = 0
+    left: int = 0
 
     def holds(self, said: str, segment: bytes) -> bool:
         """Tell whether a line is of a page, by what it announces; one that never ends has LONGEST_PAGE."""
-        if said == PAGE and not self._left:
-            self.count, self._left = self.count + 1, LONGEST_PAGE
-        if not self._left:
+        if said == PAGE and not self.left:
+            self.count, self.left = self.count + 1, LONGEST_PAGE
+        if not self.left:
             return False
-        self._left = 0 if b"</html>" in segment.lower() else self._left - 1
+        self.left = 0 if b"</html>" in segment.lower() else self.left - 1
         return True

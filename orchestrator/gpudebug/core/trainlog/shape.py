@@ -22,7 +22,7 @@ from gpudebug.core.trainlog.names import (
 )
 from gpudebug.core.trainlog.origin import NO_RANKS, RankPlaces, find_ranks, recognise
 from gpudebug.core.trainlog.tables import find_header, find_rows, row_like
-from gpudebug.core.trainlog.text import NUMBER, Span
+from gpudebug.core.trainlog.text import NUMBER, Span, last_digit
 
 LONGEST_UNIT = 5
 """Longer words right after a number are other text that was printed there, as after a bar."""
@@ -85,7 +85,8 @@ COARSE = ("K", "M", "B", "k", "G")  # Behind a number: thousands, millions, ….
 class LoggedNumber:
     """One number of a line. `name` is zeroed where it holds digits; `named` is then its place.
 
-    `bare` says that it has no name and may be the cell of a row.
+    `bare` says that it has no name and may be the cell of a row, `grain` what the last digit of a duration is
+    worth.
     """
 
     role: Role
@@ -99,6 +100,7 @@ class LoggedNumber:
     at: slice = field(init=False)
     key: tuple[str, str] = field(init=False)
     terms: bool = False
+    grain: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "at", slice(*self.value))
@@ -253,7 +255,9 @@ def _fields(text: str, bars: tuple[Bar, ...]) -> tuple[LoggedNumber, ...]:
 
 
 def _whole(field: LoggedNumber, text: str, gap: str) -> LoggedNumber:
-    """Return a loss with all its terms: `[0.1, 0.2]`."""
+    """Return a loss with all its terms: `[0.1, 0.2]`; a duration with its grain."""
+    if field.role.kind in ("data", "update", "total"):
+        return replace(field, grain=field.scale * last_digit(text[field.at]))
     terms = _LIST.match(text, field.value[0]) if field.role.kind == "loss" and gap[-1:] == "[" else None
     return replace(field, value=terms.span(), terms=True) if terms else field
 

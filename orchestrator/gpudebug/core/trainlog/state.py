@@ -18,6 +18,7 @@ from gpudebug.core.trainlog.phase_lines import PhaseLines, declared_in, phase_in
 from gpudebug.core.trainlog.readings import LineReadings
 from gpudebug.core.trainlog.sections import (
     EVALUATION,
+    PAGE,
     REPORTED,
     STOPPED,
     TRAIN,
@@ -30,7 +31,7 @@ from gpudebug.core.trainlog.series import Point, Thinned
 from gpudebug.core.trainlog.shape import LoggedNumber, Shape
 from gpudebug.core.trainlog.steps import BAR, LONGEST_LINE, CounterReading, Key, Line, StepCounters
 from gpudebug.core.trainlog.tables import Head, read_head, read_row
-from gpudebug.core.trainlog.text import clock, last_digit, number, plain, readable, skeleton, stamp_seconds
+from gpudebug.core.trainlog.text import clock, number, plain, readable, skeleton, stamp_seconds
 from gpudebug.core.trainlog.text import total as total_of
 from gpudebug.core.trainlog.timing import Stamps, Timing
 from gpudebug.core.trainlog.work import NamedStep, WorkLog
@@ -97,7 +98,7 @@ class LogState:
             key = skeleton(text)
             learned = self.learned.get(key) or self.learned.learn(key)
         shape = learned.shape
-        if self.pages.holds(learned.section, segment):
+        if (learned.section == PAGE or self.pages.left) and self.pages.holds(learned.section, segment):
             return
         self.arrivals = self.arrivals or time is not None
         if raised < 0 and shape is not None and shape.bars:
@@ -227,8 +228,8 @@ class LogState:
         if item.named:
             key = item.style, text[item.named[0] : item.named[1]].decode("ascii").lower()
         total = number(text[item.total[0] : item.total[1]]) if item.total else None
-        if item.role.kind in ("data", "update", "total"):
-            line.grain = max(line.grain, item.scale * last_digit(printed))
+        if item.grain:
+            line.grain = max(line.grain, item.grain)
         self._take(item.role, key, value, total, line, item.scale)
 
     def _take(
@@ -310,12 +311,12 @@ class LogState:
         return bool(found)
 
     def _settle(self, line: LineReadings, time: float | None, numbered: int | None) -> None:
-        here = line.epoch is not None
-        epoch = int(line.epoch) if line.epoch is not None and line.epoch != self.epoch else None
+        here, epoch = line.epoch is not None, None
         self._place(line)
-        if here:
+        if line.epoch is not None:
+            epoch = int(line.epoch) if line.epoch != self.epoch else None
             self.epoch = line.epoch
-        if self.section.phase or self.steps.between(line.clocks):
+        if self.section.phase or (line.clocks and self.steps.between(line.clocks)):
             line.within(self.section)
         trained = line.trained()
         self.trained += trained
@@ -330,8 +331,8 @@ class LogState:
                 if source is not None:
                     if key in line.clocks:
                         self.timing.bar(source.key, n, *line.clocks[key])
-                    told = self.announced == WHOLE or (self.section.phase == REPORTED and bool(line.losses))
-                    begun = trained or told
+                    told = self.section.phase == REPORTED and bool(line.losses)
+                    begun = trained or told or self.announced == WHOLE
                     reading = CounterReading(n, total, line.time, self.epoch, here, begun, line.tested)
                     if self.steps.update(source, reading):
                         self.losses.begin_again()

@@ -182,9 +182,9 @@ def total(text: bytes) -> float | None:
     return None if None in terms else sum(term for term in terms if term is not None)
 
 
-def last_digit(printed: bytes) -> float:
+def last_digit(printed: str) -> float:
     """Return what a number's last printed digit is worth; 0 with an exponent, which shows digits enough."""
-    return 0.0 if b"e" in printed.lower() else 10.0 ** -len(printed.partition(b".")[2])
+    return 0.0 if "e" in printed.lower() else 10.0 ** -len(printed.partition(".")[2])
 
 
 def clock(text: bytes) -> float:
