@@ -90,11 +90,15 @@ def test_another_thread_leaves_the_handler_alone() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_time_out_or_a_closed_terminal_counts_as_ctrl_c(number: signal.Signals) -> None:
-    before = signal.getsignal(number)
-    with counting_interrupts() as interrupts:
-        os.kill(os.getpid(), number)
-        assert interrupts.count == 1
-    assert signal.getsignal(number) is before
+    # Under nohup the tests themselves ignore SIGHUP, and what is ignored stays so.
+    around = signal.signal(number, signal.SIG_DFL)
+    try:
+        with counting_interrupts() as interrupts:
+            os.kill(os.getpid(), number)
+            assert interrupts.count == 1
+        assert signal.getsignal(number) is signal.SIG_DFL
+    finally:
+        signal.signal(number, around)
 
 
 def test_interrupts_come_from_the_keyboard_unless_they_are_named() -> None:
