@@ -33,7 +33,7 @@ app()
 PAIRS = 15
 BOUND = 1.15
 MANY = 10_000
-PAGE_BOUND = 2.5
+PAGE_BOUND = 1.5
 MANY_BOUND = 3.5
 """0.6 s where the hello-world takes 0.17 s."""
 
