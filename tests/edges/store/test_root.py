@@ -27,7 +27,7 @@ def test_a_worktree_of_a_campaign_is_the_campaign_s(tmp_path: Path) -> None:
 
 
 def test_names_of_run_folders() -> None:
-    for name in ("0001-baseline-workload", "123456-h1"):
+    for name in ("0001-baseline-workload", "1234567-h1"):
         assert RUN_NAME.match(name)
     for name in (
         "001-h1",

@@ -19,7 +19,7 @@ PRIVATE = "gpudebug"
 """The folder of gpudebug's in git's, where its records lie too."""
 _FOLDERS = "folders"
 _NAMES = 1 << 16
-RUN_NAME = re.compile(r"[0-9]{4,6}-[a-z]")
+RUN_NAME = re.compile(r"[0-9]{4,7}-[a-z]")
 """Trainers keep folders of theirs in runs/, too: `20261129-resnet`, or a UUID that begins with digits."""
 _ELEMENT = re.compile(r"[0-9]{4,9}", re.ASCII)
 
