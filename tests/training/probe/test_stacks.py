@@ -346,7 +346,7 @@ def train(net, dataset, **loader):
         optimizer.zero_grad()
 """
 CODES = {
-    "store and table": "train(Net(), Stored(store))",
+    "store and table": "train(Net(), Stored(store, 96))",
     "inference": """
 net = Net()
 with torch.no_grad():
@@ -378,8 +378,10 @@ def test_a_slow_store_waits_and_a_loop_in_the_forward_runs(found: dict[str, Told
     told = found["store and table"]
     assert told.status == 0, told.out
     seen = of(told)
-    assert part(seen, stack="store$", phase="data", state="waiting") >= 0.15
-    assert part(seen, stack="store$", state="running") <= 0.1
+    waited = part(seen, stack="store$", phase="data", state="waiting")
+    assert waited >= 0.15
+    # On a busy machine a sample spans several calls, with the processor time of what ran between them.
+    assert part(seen, stack="store$", state="running") <= 0.5 * waited
     assert part(seen, stack="Net.forward$", phase="forward", state="running") >= 0.25
     assert part(seen, stack="table$", phase="data") == 0
     assert not any("gpudebug_probe" in frame or "_call_impl" in frame for frame in seen.frames)
