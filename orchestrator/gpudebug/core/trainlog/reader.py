@@ -19,6 +19,7 @@ from gpudebug.core.trainlog.failure import classify_failure
 from gpudebug.core.trainlog.latency import PrintedLatencies
 from gpudebug.core.trainlog.losses import shown_name
 from gpudebug.core.trainlog.phase_lines import LoggedPhase, separated
+from gpudebug.core.trainlog.runs import LogRuns
 from gpudebug.core.trainlog.state import GROUP, PATTERN_SECONDS, LogState
 from gpudebug.core.trainlog.steps import BAR, CountedBar, Line, StepCounter, unit_name, unit_of
 from gpudebug.core.trainlog.text import Splitter
@@ -53,8 +54,9 @@ class LogSummary:
     `loss` is an even spread of the printed values (equal neighbours count once), `loss_begin` the first of
     them, `points` how many there were, `first` and `last` the ends; `loss_of` says whose it is where several
     ranks print one; `disordered`: its lines are out of order; `clock_back`: their stamps go back by more than
-    ten seconds; `pages` are HTML pages that were left out; `followed`: another log's loss is before or
-    behind it. `of_learner` says that they are a critic's or a policy's, which need not fall.
+    ten seconds; `pages` are HTML pages that were left out; `runs` began in the log, the last is what is told;
+    `followed`: another log's loss is before or behind it. `of_learner` says that they are a critic's or a
+    policy's, which need not fall.
     `step_unit` is what the log counts: step, timesteps (of an environment), samples or epoch; `step_times`
     are (count, seconds since launch at which it was first seen) and `progress_per_s` the rate in that unit;
     `progress` says the same in the log's own word.
@@ -81,6 +83,7 @@ class LogSummary:
     disordered: bool = False
     clock_back: bool = False
     pages: int = 0
+    runs: int = 1
     followed: bool = False
     trend: Trend = Trend.UNKNOWN
     progress: LogProgress | None = None
@@ -124,13 +127,18 @@ class LogReader:
     def __init__(self, patterns: Mapping[str, str] | None = None, clock: Callable[[], float] = float) -> None:
         self._splitter = Splitter()
         figures, phases = separated(patterns or {})
-        self._state = LogState(compile_patterns(figures), clock, compile_patterns(phases, PHASE))
+        named, declared = compile_patterns(figures), compile_patterns(phases, PHASE)
+        self._runs = LogRuns(lambda: LogState(named, clock, declared))
 
     def feed(self, data: bytes, time: float | None = None) -> None:
         """Takes a chunk in, cut anywhere; `time` is when it was there, in seconds since launch."""
-        state = self._state
+        read = self._runs.read
         for segment, at in self._splitter.push(data, time):
-            state.read(segment, at)
+            read(segment, at)
+
+    @property
+    def _state(self) -> LogState:
+        return self._runs.state
 
     @property
     def step(self) -> int | None:
@@ -173,12 +181,12 @@ class LogReader:
 
         `exit_status` (negative or 128+N for a signal) and `signal` decide about `failure`.
         """
-        state = self._state
+        runs = self._runs
         segment, time = self._splitter.pending()
         if segment:
-            state = copy.deepcopy(state)
-            state.read(segment, time)
-        return _summarised(state, exit_status, signal)
+            runs = copy.deepcopy(runs)
+            runs.read(segment, time)
+        return _summarised(runs, exit_status, signal)
 
 
 _LOST = regex(
@@ -189,7 +197,8 @@ _LOST = regex(
 """What a program says that ends itself since its loss is no number."""
 
 
-def _summarised(state: LogState, exit_status: int | None, signal: int | None) -> LogSummary:
+def _summarised(runs: LogRuns, exit_status: int | None, signal: int | None) -> LogSummary:
+    state = runs.state
     given_up = state.pattern_seconds > PATTERN_SECONDS
     # What was read up to there would pass for the whole.
     best = None if given_up and "loss" in state.patterns else state.losses.best()
@@ -213,6 +222,7 @@ def _summarised(state: LogState, exit_status: int | None, signal: int | None) ->
         disordered=best is not None and best.disordered,
         clock_back=state.stamps.go_back,
         pages=state.pages.count,
+        runs=runs.count,
         followed=state.losses.followed(best),
         trend=Trend.NAN if lost else state.losses.trend(best),
         progress=_progress(state, counter, speed, best is not None),

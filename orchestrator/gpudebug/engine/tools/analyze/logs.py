@@ -207,6 +207,8 @@ def _notes(head: bytes, found: LogSummary, broken: str | None, source: str | Non
         yield "its clock goes back within the log: no rate is taken from its time stamps"
     if found.followed:
         yield f"two logs seem to follow each other in the file: the loss is that of {found.points} values"
+    if found.runs > 1:
+        yield f"{found.runs} runs follow each other in the file, each from its beginning: the last was read"
     if found.pages:
         yield "an HTML page in the file was left out"
     if source is not None:
