@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 from tests.support.campaigns import Campaign
-from tests.support.waiting import add_cause
+from tests.support.waiting import add_cause, make_waiting_campaign
 
 from gpudebug.core.change.intervention import parse as change_of
 from gpudebug.core.errors import InterventionError, UsageError
@@ -33,6 +36,17 @@ def test_the_command_writes_the_catalogues_words(waiting: Campaign) -> None:
     told = show(waiting.folder, 1)
     assert told.cause == "dl-no-workers"
     assert "Cause         dl-no-workers" in render.show(told)
+
+
+def test_before_a_baseline_no_more_workers_are_asked_for_than_there_are_cores(tmp_path: Path) -> None:
+    campaign = make_waiting_campaign(tmp_path)
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        answer = propose_from_catalogue(campaign.folder, "dl-no-workers")
+    finally:
+        os.sched_setaffinity(0, cores)
+    assert answer.intervention == "--set --num_workers=1"
 
 
 def test_a_knob_of_the_users_own_cause(waiting: Campaign) -> None:

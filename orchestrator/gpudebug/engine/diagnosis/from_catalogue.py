@@ -17,6 +17,7 @@ from gpudebug.core.diagnosis.model import Ranked
 from gpudebug.core.errors import GpudebugError, InterventionError
 from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.words import Status
+from gpudebug.edges.devices.cpu import available_cores
 from gpudebug.engine.campaign.campaign import Baselines, Entries, Loaded, Setup
 from gpudebug.engine.campaign.files import training_environment
 from gpudebug.engine.campaign.load import load
@@ -115,6 +116,8 @@ def _offers(setup: Setup, baselines: Baselines, case: DiagnosisCase, cause: Caus
     packages = dict(records[0].get("packages") or {}) if records else {}
     evidence = baselines["workload"].evidence
     version = adapters.version_of(known.framework, packages) if known.framework else None
+    # Before the first baseline the cores are this machine's, unless runs go elsewhere.
+    unseen = not evidence and setup.config.runner is None
     return interventions_for(
         cause,
         KnownCommand(
@@ -125,7 +128,7 @@ def _offers(setup: Setup, baselines: Baselines, case: DiagnosisCase, cause: Caus
             known.program,
             calls_of(cause, case.facts),
         ),
-        cores=cores_for(cause, case.facts),
+        cores=available_cores() if unseen else cores_for(cause, case.facts),
         locked=setup.config.locked,
         allowed=setup.config.allowed,
         printed=_last(evidence, "printed") or {},
