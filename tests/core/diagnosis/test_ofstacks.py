@@ -116,9 +116,28 @@ def test_what_shows_an_evaluation(
     share: float | None,
 ) -> None:
     training = stacks(*rows).model_copy(update=NEW if new else {})
-    found = evaluates(StacksEvidence(training=training), kind, [{"occasions": {"evaluation": counted}}])
+    occasions = [{"occasions": {"evaluation": counted}}]
+    found = evaluates(StacksEvidence(training=training), kind, occasions, {})
     assert found == (share if share is None else pytest.approx(share))
-    assert evaluates(None, kind, []) is None
+    assert evaluates(None, kind, [], {}) is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "share"),
+    [
+        ({"training.eval_frequency": "20"}, 0.3),
+        ({"eval_every": 20.0}, 0.3),
+        ({"eval_every": "-1"}, None),
+        ({"log_every": "20", "evaluate": True}, None),
+    ],
+)
+def test_a_program_without_pytorch_may_say_how_often_it_evaluates(
+    settings: dict[str, object], share: float | None
+) -> None:
+    rows = (("other", "t.py:main", 1, 7.0, 7.0), NAMED)
+    training = stacks(*rows).model_copy(update=NEW)
+    found = evaluates(StacksEvidence(training=training), "other", [], settings)
+    assert found == (share if share is None else pytest.approx(share))
 
 
 def test_who_sleeps_through_the_backward_pass_of_a_gpu_waits_for_no_rank() -> None:

@@ -145,7 +145,7 @@ def facts_of(
     _add(signals, _idles(signals))
     _add(signals, ofprobe.costs(signals))
     _add(signals, ofprobe.attached_signals(evidence, stacks, finite(signals.get("cores"))))
-    _add(signals, {"eval_share": ofstacks.evaluates(stacks, kind, evidence)})
+    _add(signals, {"eval_share": ofstacks.evaluates(stacks, kind, evidence, {**printed, **flags})})
     _add(signals, ofstacks.rollouts(stacks, kind))
     _add(signals, {"host_share": ofstacks.host_work(stacks, kind)})
     _add(signals, _log(evidence))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpudebug.core.command.cadence import EVALUATION
+from gpudebug.core.command.cadence import EVALUATION, cadences
 from gpudebug.core.inside.stacks import shares
 from gpudebug.core.inside.stacks.evaluation import evaluation, host_share, rollout_shares
 from gpudebug.core.records import Stacks, StacksEvidence
@@ -96,14 +96,17 @@ def host_work(stacks: StacksEvidence | None, kind: str) -> float | None:
 
 
 def evaluates(
-    stacks: StacksEvidence | None, kind: str, evidence: Sequence[Mapping[str, Any]]
+    stacks: StacksEvidence | None,
+    kind: str,
+    evidence: Sequence[Mapping[str, Any]],
+    settings: Mapping[str, object],
 ) -> float | None:
     """Return the share of the watched time (0 to 1) that evaluation takes; None if nothing shows it.
 
     A network in evaluation mode without gradients shows it. A policy is in that mode in its rollouts too: in
     reinforcement learning the function must be called an evaluation as well. Without PyTorch, and of a run
-    that was watched before phases told it, a function's name counts: without PyTorch only if the log
-    tells of evaluations.
+    that was watched before phases told it, a function's name counts: without PyTorch only if the log tells
+    of evaluations, or the `settings` how often they are made.
     """
     found = stacks.training if stacks else None
     if found is None or kind == "inference":
@@ -114,6 +117,8 @@ def evaluates(
     if phases != {"other"} and found.starved_s is not None:
         return 0.0
     counts = [(e.get("occasions") or {}).get(EVALUATION, 0) for e in evidence]
-    if phases == {"other"} and max(counts, default=0) < _SEVERAL:
+    planned = cadences({name: str(value) for name, value in settings.items()}, EVALUATION)
+    told = max(counts, default=0) >= _SEVERAL or any(one.every > 0 for one in planned)
+    if phases == {"other"} and not told:
         return None
     return shares.share(found, stack=EVALUATES).value
