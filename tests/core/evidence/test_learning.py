@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gpudebug.core.evidence.learning import chosen, restarts, series
+from gpudebug.core.inside.probe import TrainingProcess
 from gpudebug.core.trainlog.logger_files import WrittenScalars
 from gpudebug.core.trainlog.reader import LogReader
 
@@ -22,6 +25,14 @@ def test_the_reward_of_the_log_and_the_users_patterns() -> None:
     assert (reward.first, reward.last, reward.finite) == (1.5, 8.5, True)
     assert (reward.curve[0], reward.curve[-1]) == ((100.0, 1.5), (800.0, 8.5))
     assert (own.metric, own.last) == ("log:success", 0.8)
+
+
+@pytest.mark.parametrize(("optimizers", "known"), [(["Adam"], True), ([], True), (["G", "D"], False)])
+def test_the_loss_of_backward_is_that_of_one_objective(optimizers: list[str], known: bool) -> None:
+    losses = [(step, 3.0 / step) for step in range(1, 40)]
+    process = TrainingProcess(1, 0.0, 0.0, losses=losses, facts={"optimizers": [*optimizers]})
+    found = series(LogReader().summary(0), (), process)
+    assert [(one.source, one.last) for one in found] == [("backward()", 3.0 / 39)] * known
 
 
 def test_a_reward_that_is_no_number_is_kept_as_such() -> None:

@@ -23,8 +23,8 @@ def loss_of(net, optimizer):
 def step(net, optimizer):
     loss_of(net, optimizer)
     optimizer.step()
-a, b = make(), make(torch.optim.Adam)
 """
+MADE = "a, b = make(), make(torch.optim.Adam)\n"
 
 # The code, iterations, steps of each optimizer.
 STORIES = {
@@ -113,22 +113,47 @@ STORIES = {
         [3],
     ),
 }
+# Nobody has made an optimizer by then.
+BY_HAND = {
+    "weights that the program moves itself": ("for _ in range(10): move(*make_by_hand())", 10, []),
+    "gradients that nobody accumulates": (
+        "net = make_by_hand()[0]\n"
+        "for _ in range(10): torch.autograd.grad(net(x).sum(), net.weight), move(net)",
+        10,
+        [],
+    ),
+    "an optimizer once it is made": (
+        "for _ in range(5): move(*make_by_hand())\nc = make()\nfor _ in range(10): step(*c), loss_of(*c)",
+        15,
+        [10],
+    ),
+}
+MOVE = """
+def make_by_hand(): return (torch.nn.Linear(4, 1),)
+def move(net):
+    ((net(x) - y) ** 2).mean().backward()
+    with torch.no_grad():
+        for p in net.parameters():
+            p -= 0.1 * p.grad
+            p.grad = None
+"""
 PRINTED = {"none of two hundred is kept": "0\n", "a step that fails": "KeyError('theirs')\n"}
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
     folder = tmp_path_factory.mktemp("steps")
-    return stories(folder, {name: SETUP + code for name, (code, _, _) in STORIES.items()})
+    codes = {name: SETUP + MADE + code for name, (code, _, _) in STORIES.items()}
+    return stories(folder, codes | {name: SETUP + MOVE + code for name, (code, _, _) in BY_HAND.items()})
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", [*STORIES, *BY_HAND])
 def test_an_iteration_is_a_step_of_the_optimizer_that_steps_most_often(
     told: dict[str, Told], name: str
 ) -> None:
     story = told[name]
     assert (story.status, story.of("off"), story.out) == (0, [], PRINTED.get(name, ""))
-    _, iterations, steps = STORIES[name]
+    _, iterations, steps = (STORIES | BY_HAND)[name]
     assert story.end["steps"] == iterations
     assert story.end["opt"] == {str(index): count for index, count in enumerate(steps)}
     # Each iteration but the first has a time.
@@ -166,9 +191,11 @@ OLDER = (
 @pytest.mark.slow
 def test_a_pytorch_without_hooks_is_wrapped_class_by_class(tmp_path: Path) -> None:
     """As before 2.0; all of it in one process, whose optimizers are counted together."""
-    codes = "".join(STORIES[name][0] + "\na, b = make(), make(torch.optim.Adam)\n" for name in OLDER)
+    codes = "".join(STORIES[name][0] + "\n" + MADE for name in OLDER)
     told = probed(
-        tmp_path / "run", OLD + SETUP + codes + "print(list(recorder.optimizers.values()))", probe=False
+        tmp_path / "run",
+        OLD + SETUP + MADE + codes + "print(list(recorder.optimizers.values()))",
+        probe=False,
     )
     expected = [steps for name in OLDER for steps in STORIES[name][2]]
     assert (told.status, told.out.splitlines()[-1]) == (0, str(expected)), told.err

@@ -47,7 +47,7 @@ def _of_backward(process: TrainingProcess | None) -> list[LearningSeries]:
         return []
     acts = any(beat.counters.get("acts_n") for beat in process.beats[-1:])
     optimizers = process.facts.get("optimizers")
-    if acts or not isinstance(optimizers, list) or len(optimizers) != 1:
+    if acts or not isinstance(optimizers, list) or len(optimizers) > 1:
         return []
     points = [Point(step, loss, None) for step, loss in process.losses]
     return [of_points(LOSS, "training loss", BY_BACKWARD, points, "optimizer steps", len(points))]

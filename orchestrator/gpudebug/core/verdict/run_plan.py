@@ -204,7 +204,7 @@ def _missing_losses(points: int, better: bool, window: float) -> NextLook:
     """Return when learning may be known, by the pace of its values so far; a guess if a loss is flat."""
     if points < ENOUGH_LOSSES:
         seconds = window / 2 if points == 0 else window * (ENOUGH_LOSSES / points - 1)
-        return NextLook(seconds, f"{ENOUGH_LOSSES} losses of its log ({points} so far)", foreseen=points > 0)
+        return NextLook(seconds, f"{ENOUGH_LOSSES} losses of its log", foreseen=points > 0)
     return NextLook(0.0 if better else window / 2, "its loss to fall", foreseen=False)
 
 

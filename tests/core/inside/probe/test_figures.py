@@ -15,6 +15,7 @@ from gpudebug.core.inside.probe import evidence_of
 from gpudebug.core.inside.probe.figures import (
     MOST_SITES,
     NEVER_ASKED,
+    NO_OPTIMIZER,
     SWITCHED_OFF,
     factor,
     nodes,
@@ -226,6 +227,12 @@ def test_a_probe_that_switched_itself_off_is_noted() -> None:
     assert notes(probe(off="ValueError: no"), 10.0, [CPU]) == (
         "the probe switched itself off: ValueError: no",
     )
+
+
+@pytest.mark.parametrize(("optimizers", "noted"), [([], True), ([{"name": "SGD"}], False), (None, False)])
+def test_steps_without_an_optimizer_are_noted(optimizers: list[dict[str, str]] | None, noted: bool) -> None:
+    found = notes(probe(facts={"optimizers": optimizers}), None, [CPU])
+    assert found == (NO_OPTIMIZER,) * noted
 
 
 @given(st.integers(2, 128), st.floats(-0.14, 0.14))

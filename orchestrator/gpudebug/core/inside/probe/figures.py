@@ -180,6 +180,7 @@ def reason(probed: bool | None, record: ProbeRecord | None) -> str:
     return NOBODY
 
 
+NO_OPTIMIZER = "its steps are backward passes: it has no optimizer of PyTorch's"
 APART = 0.10
 """Rates of log and probe further apart than this do not tell of the same thing."""
 MOST_TIMES = 128
@@ -192,6 +193,7 @@ def notes(probe: ProbeEvidence, log_rate: float | None, devices: Sequence[Device
     found = [
         _rates(probe, log_rate),
         _device(probe, devices),
+        NO_OPTIMIZER if probe.steps and probe.facts.get("optimizers") == [] else None,
         f"the probe switched itself off: {probe.off}" if probe.off else None,
     ]
     return tuple(note for note in found if note)

@@ -204,10 +204,13 @@ def _backward(original: Callable[..., Any], phases: _Phases, engine: bool) -> Ca
 
     def backward(*args: Any, **kwargs: Any) -> Any:
         thread = get_ident()
-        if not recorder.on or thread not in trainers or thread in within:
-            return original(*args, **kwargs)
         # `torch.autograd.grad` accumulates nothing.
         accumulates = not engine or bool(kwargs.get("accumulate_grad"))
+        if not recorder.on or thread not in trainers or thread in within:
+            result = original(*args, **kwargs)
+            if accumulates and not (recorder.on or recorder.refused):
+                recorder.went_back()
+            return result
         if accumulates and args and calls.losses.due:
             calls.losses.seen(args[0])
         within.add(thread)
@@ -220,6 +223,7 @@ def _backward(original: Callable[..., Any], phases: _Phases, engine: bool) -> Ca
             if accumulates:
                 phases.add("backward_n", 1)
                 phases.fed()
+                recorder.went_back()
 
     return backward
 

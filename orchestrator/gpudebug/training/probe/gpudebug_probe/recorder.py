@@ -64,6 +64,7 @@ class Recorder:
         self._began: list[Callable[[], None]] = []
         self._stepped: list[Callable[[int], None]] = []
         self._fetched: list[Callable[[], None]] = []
+        self._backward: list[Callable[[], None]] = []
         self._refresh: list[Callable[[], None]] = []
         self._ended: list[Callable[[], None]] = []
         self._called: list[Callable[[], object]] = []
@@ -104,6 +105,10 @@ class Recorder:
     def on_fetch(self, callback: Callable[[], None]) -> None:
         """Call it each time a loader has handed over a batch."""
         self._fetched.append(callback)
+
+    def on_backward(self, callback: Callable[[], None]) -> None:
+        """Call it each time a backward has ended: of the training, or before that has begun."""
+        self._backward.append(callback)
 
     def before_beat(self, callback: Callable[[], None]) -> None:
         """Call it just before counters and facts are written; at exit too, where nothing may be imported."""
@@ -170,6 +175,14 @@ class Recorder:
                 callback()
         except Exception as error:  # noqa: BLE001
             self.failed(error, "after a fetch")
+
+    def went_back(self) -> None:
+        """A backward has ended."""
+        try:
+            for callback in self._backward:
+                callback()
+        except Exception as error:  # noqa: BLE001
+            self.failed(error, "after a backward")
 
     def called(self) -> None:
         """A module is called, and the training has not begun."""

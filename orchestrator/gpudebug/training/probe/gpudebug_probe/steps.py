@@ -2,7 +2,8 @@
 
 An iteration is one step of the optimizer that steps most often; of those that step equally often, the one
 that was seen first. That is the leading one: another that steps twice while it steps not once takes the
-lead, and so does the next one to step where it is gone.
+lead, and so does the next one to step where it is gone. Where none was made, as by a program that moves its
+weights itself, each backward ends an iteration.
 """
 
 from __future__ import annotations
@@ -57,8 +58,13 @@ def install(torch: Any, recorder: Recorder) -> None:
             compiled.stepped = False
             stepped(compiled, (), {})
 
+    def went_back() -> None:
+        if not steps.made(module.Optimizer) and (recorder.on or recorder.begin()):
+            recorder.iteration()
+
     register(hook)
     recorder.on_fetch(fetched)
+    recorder.on_backward(went_back)
 
 
 class Compiled:
@@ -99,6 +105,15 @@ class _Optimizers:
         """Tell whether a step of it may be inside another one of it."""
         return self._nesting or type(optimizer) not in self._kinds
 
+    def made(self, base: type) -> bool:
+        """Tell whether there is an optimizer, or was one."""
+        kinds = [base] if self._leading is None else []
+        for kind in kinds:
+            if _hooked(kind):
+                return True
+            kinds += kind.__subclasses__()
+        return self._leading is not None
+
     def count(self, optimizer: Any) -> None:
         """One step of it."""
         entry = self._known.get(id(optimizer)) or self._enter(optimizer)
@@ -136,11 +151,7 @@ class _Optimizers:
         return entry
 
     def _look(self) -> None:
-        """PyTorch wraps `step` of a class once an optimizer of it is made, and marks it as hooked."""
-        self._nesting = any(
-            sum(hasattr(vars(base).get("step"), "hooked") for base in kind.__mro__) > 1
-            for kind in self._kinds
-        )
+        self._nesting = any(sum(map(_hooked, kind.__mro__)) > 1 for kind in self._kinds)
 
     def _tell(self) -> None:
         self._look()
@@ -148,6 +159,11 @@ class _Optimizers:
             {"index": index, "name": self._names[index], "steps": steps, "weights": self._weights[index]}
             for index, steps in self._recorder.optimizers.items()
         ]
+
+
+def _hooked(kind: type) -> bool:
+    """PyTorch wraps `step` of a class once an optimizer of it is made, and marks it as hooked."""
+    return hasattr(vars(kind).get("step"), "hooked")
 
 
 def _weights(optimizer: Any) -> int | None:
