@@ -130,20 +130,40 @@ def test_a_training_file(tmp_path: Path, text: str, progress: tuple[int, str], n
     assert (note or "") in " ".join(answer.notes) and bool(note) == bool(answer.notes)
 
 
-def test_a_column_that_rises_is_no_loss(tmp_path: Path) -> None:
-    path = tmp_path / "curve.csv"
-    path.write_text("".join(f"{n},{n / 100},0.1\n" for n in range(10, 90, 10)))
-    answer = log(path).answer
-    assert isinstance(answer, LogAnswer)
-    assert (answer.loss.last, answer.loss.trend) == (None, "UNKNOWN")
-    assert answer.notes == ("its numbers have no names: which is a loss, a step or a utilisation is unknown",)
-
-
-def test_a_table_of_other_names_has_no_loss(tmp_path: Path) -> None:
-    path = tmp_path / "cabin.csv"
-    path.write_text("time,cabin_pressure\n" + "".join(f"{n},{0.99 - n / 50:.2f}\n" for n in range(30)))
-    with pytest.raises(GpudebugError, match="names no loss, step or figure of a GPU: time, cabin_pressure"):
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("".join(f"{n},{n / 100},0.1\n" for n in range(10, 90, 10)), "does not name its columns"),
+        (
+            "".join(f"2026-03-09 14:05:{n:02d}, 4.6%,205,{40 + n / 9:.1f}\n" for n in range(9)),
+            "does not name",
+        ),
+        (
+            "time,cabin_pressure\n" + "".join(f"{n},{0.99 - n / 50:.2f}\n" for n in range(30)),
+            "names no loss, step or figure of a GPU: time, cabin_pressure",
+        ),
+        (
+            "Metric,Value\nProject,p\nElapsed (s),23.5\n",
+            "names no loss, step or figure of a GPU: Metric, Value",
+        ),
+        (
+            "timestamp,jobs,queued\n"
+            + "".join(f"2026-03-09 14:05:{n:02d},{9 + n % 3},4\n" for n in range(9)),
+            "names no loss, step or figure of a GPU: timestamp, jobs, queued",
+        ),
+    ],
+)
+def test_a_table_of_other_names_or_of_none_is_no_log(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    with pytest.raises(GpudebugError, match=said):
         analyze([path])
+
+
+def test_a_table_of_rewards_is_a_log(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("timestep,reward\n" + "".join(f"{100 * n},{n / 2}\n" for n in range(9)))
+    assert isinstance(analyze([path]), LogAnswer)
 
 
 def test_output_of_another_program_is_refused_by_its_name(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from gpudebug.core.answers.log import (
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside.sections import printed
 from gpudebug.core.lazy import regex
+from gpudebug.core.recordings.cells import moment
 from gpudebug.core.recordings.formats import encoding_of, is_text, text_of
 from gpudebug.core.recordings.monitors import readings_within
 from gpudebug.core.recordings.others import other_output
@@ -43,7 +44,7 @@ _AGAIN = "look at it again once its run has gone on"
 _LOGS = (".txt", ".log", ".out", ".jsonl", ".csv")
 _NUMBERS = regex(r"\s*[-+]?\d[\d.eE+-]*(?:(?:\s*[,;\t]\s*|\s+)[-+]?\d[\d.eE+-]*)*\s*")
 _CELL_ENDS, _COUNTED = regex(r"[,;\t]"), regex(r"(?i)step|epoch|iter|loss")
-_LOOKED_AT_LINES = 100
+_ROWS = 6
 _LOOKED_AT = 5
 """Files beside one that was refused."""
 
@@ -66,8 +67,8 @@ def log(path: Path) -> AnalyzedFile:
     text = text_of(head)
     if silent:
         refuse_other(path, text)
-    if found.loss_name == UNNAMED:
-        _refuse_named(path, text)
+    if found.loss_name == UNNAMED or (silent and not (found.progress or found.work.rewards)):
+        _refuse_table(path, text, bare=silent)
     end = store.read_tail(path, _LOG_END, follow=True).decode("utf-8", "replace")
     source = readings_within(text, end)
     if silent and source is not None:
@@ -132,22 +133,24 @@ def refuse_other(path: Path, text: str) -> None:
         raise GpudebugError(f"is output of {other.name}: {other.why}", file=str(path), next=other.next)
 
 
-def _refuse_named(path: Path, text: str) -> None:
-    """GpudebugError for a table that names its columns: a loss is no number without a name there."""
-    first = [_CELL_ENDS.split(line.strip()) for line in text.split("\n", 30) if line.strip()][:2]
-    if len(first) < 2 or not len(first[0]) == len(first[1]) > 1 or _COUNTED.search(text.split("\n", 1)[0]):
+def _refuse_table(path: Path, text: str, *, bare: bool) -> None:
+    """GpudebugError for a table whose columns are named and none a training's; `bare`: or not named."""
+    rows = [_CELL_ENDS.split(line.strip()) for line in text.split("\n", 30)[:30] if line.strip()][:_ROWS]
+    widths = {len(row) for row in rows}
+    if len(rows) < 2 or len(widths) > 1 or widths == {1} or _COUNTED.search(text.split("\n", 1)[0]):
         return
-    if not any(map(_NUMBERS.fullmatch, first[0])) and any(map(_NUMBERS.fullmatch, first[1])):
-        raise GpudebugError(
-            f"is a table that names no loss, step or figure of a GPU: {', '.join(first[0][:6])}",
-            file=str(path),
-            next=f"give {KNOWN}",
+    figures = [any(map(_NUMBERS.fullmatch, row)) for row in rows]
+    if not figures[0] and any(figures) and not moment(rows[0][0]):
+        problem, then = (
+            f"names no loss, step or figure of a GPU: {', '.join(map(str.strip, rows[0][:6]))}",
+            f"give {KNOWN}",
         )
-
-
-def _only_numbers(text: str) -> bool:
-    lines = [line for line in text.splitlines()[:_LOOKED_AT_LINES] if line.strip()]
-    return len(lines) > 1 and all(_NUMBERS.fullmatch(line) for line in lines)
+    elif bare and all(figures) and all(moment(row[0]) or _NUMBERS.fullmatch(row[0]) for row in rows):
+        problem = "does not name its columns: which is a loss, a step or a utilisation is unknown"
+        then = "put their names on its first line"
+    else:
+        return
+    raise GpudebugError(f"is a table that {problem}", file=str(path), next=then)
 
 
 def _only_names(path: Path) -> bool:
@@ -193,8 +196,6 @@ def _of_records(records: Sequence[Mapping[str, object]]) -> LogSummary:
 
 def _notes(head: bytes, found: LogSummary, broken: str | None, source: str | None) -> Iterator[str]:
     """What of the file was guessed, or not read."""
-    if found.points == 0 and _only_numbers(text_of(head)):
-        yield "its numbers have no names: which is a loss, a step or a utilisation is unknown"
     if broken:
         yield f"the file {broken}: what is before that was read"
     if found.loss_name == UNNAMED:
