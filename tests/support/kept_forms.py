@@ -252,4 +252,67 @@ KEPT = {
         _lines(lambda n, k, u: f"[14:05:{n:02d}] GPU{k} | Util: {u}% | Mem: 400 MiB | Temp: 60C | CPU: 5%"),
         "log lines",
     ),
+    "gpustat with encoders, and power that is not known": Form(
+        "".join(
+            f"n7                Mon Mar  9 14:05:{n:02d} 2026  465.19.01\n"
+            f"[0] RTX 2070 | 29°C,  31 %,  10 % (E:  0 %  D:  0 %),  ?? /  ?? W |  758 / 7982 MB |\n"
+            for n in range(12)
+        ),
+        "gpustat",
+        (10,),
+    ),
+    "tegrastats that began without root": Form(
+        "RAM 2633/7850MB (lfb 3x4MB) CPU [0%@2035,off] GPU@41C VDD_IN 3624/3624\n" * 6
+        + "RAM 2633/7850MB (lfb 3x4MB) CPU [0%@2035,off] GR3D_FREQ 10%@1134 GPU@44C VDD_IN 3652/366\n" * 6,
+        "tegrastats",
+        (10,),
+    ),
+    "tegrastats as a table": Form(
+        '"Mon Mar  9 14:05:07 UTC 2026\n"\n'
+        "Index,Time (mS),Used RAM (MB),CPU 0 Load (%),Used GR3D (%),GPU Temperature (C)\n"
+        + "".join(f"{n},{1000 * n},896.0,4,10.0,31.0\n" for n in range(20)),
+        "CSV",
+        (10,),
+    ),
+    "the power panel of a Jetson": Form(
+        "System-Time,CPU0-CURR_LOAD,IGPU0-CURR_FREQ,IGPU0-CURR_LOAD,MEM-USED_SIZE,gpu-thermal-CURR_TEMP\n"
+        + "".join(f"14:05:{n:02d},36,1185.75,10,38136,61.8\n" for n in range(12)),
+        "CSV",
+        (10,),
+    ),
+    "below times of half a day": Form(
+        "".join(
+            f"==== Mon Mar  9 {hour}:00:00 {half} EDT 2026 ====\nutilization.gpu [%]\n10 %\n"
+            for half in ("AM", "PM")
+            for hour in ("12", "04", "08")
+        ),
+        QUERY,
+        (10,),
+        14400.0,
+    ),
+    "cut while it was written": Form(
+        _HEADER + "\n" + "\0" * 77 + _lines(_row).replace("2026/03/09 14:05:05", "\0\0002026/03/09 14:05:05"),
+        QUERY,
+    ),
+    "figures below each date": Form(
+        "".join(
+            f"\n=== 2026-03-09 14:{n:02d}:07 ===\nGPU Load: 10.0%\nGPU Memory: 121.0MB / 6144.0MB (2.0%)\n"
+            "GPU Temperature: 45.0°C\nCPU Usage: 0.0%\nRAM Usage: 603.9MB\n"
+            for n in range(12)
+        ),
+        "log lines",
+        (10,),
+        60.0,
+    ),
+    "rows of containers in another order each time": Form(
+        "timestamp,container,cpu_percent (%),mem_usage (MiB),gpu_mem_usage (MiB),gpu_utilization (%)\n"
+        + "".join(
+            f"2026-03-09 14:05:{2 * n:02d},worker-{k},9.9,{9000 + n},400,{90 if k else 10}\n"
+            for n in range(12)
+            for k in ((0, 1) if n % 3 else (1, 0))
+        ),
+        "CSV",
+        (90, 10),
+        2.0,
+    ),
 }

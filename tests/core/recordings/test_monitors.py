@@ -135,7 +135,7 @@ def test_other_figures_of_a_box_and_of_a_tree() -> None:
         ("timestamp, index, utilization.gpu [%]\nkilled\n", "that can be read: at line 2 a row has 1 cell"),
         (monitors.query(5, header=False, units=False), "no header and no units"),
         (
-            "index, utilization.gpu [%]\n" + "".join(f"{n}, 5 %\n" for n in range(300)),
+            "index, utilization.gpu [%]\n" + "".join(f"{n}, 5 %\n" for n in range(300)) * 2,
             "names more than 256 devices",
         ),
         (
@@ -248,6 +248,38 @@ def test_a_power_alone_is_a_recording_and_no_gpu_draws_kilowatts(name: str) -> N
     assert recognised(text) == "CSV"
     whole = read_recording(lines(text), "f").whole
     assert (whole.missing, whole.devices[0].power_w) == (("gpu_util", "mem_used_mb"), 100)
+
+
+def test_a_power_of_no_name_is_remarked() -> None:
+    notes = {
+        name: read(f"timestamp,{name}\n1700000000,90\n1700000001,91\n").notes
+        for name in ("power", "gpu_power_w")
+    }
+    assert notes == {
+        "power": ["its power is taken for a GPU's: no name in it says of what it is"],
+        "gpu_power_w": [],
+    }
+
+
+def test_memory_beside_a_column_of_the_cpu_is_the_hosts() -> None:
+    text = "timestamp,cpu_percent,memory_used_mb,gpu_util{}\n1700000000,9,9000,50{}\n1700000001,9,9000,50{}\n"
+    for more, memory in ((("", "", ""), None), ((",gpu_memory_mb", ",400", ",400"), 400)):
+        (device,) = read_recording(lines(text.format(*more)), "f").whole.devices
+        assert (device.gpu_util, device.mem_used_mb) == (50, memory)
+
+
+def test_rows_are_told_apart_by_a_column_that_names_them() -> None:
+    found = read_recording(lines(KEPT["rows of containers in another order each time"].text), "f")
+    assert [(d.name, d.mem_used_mb) for d in found.whole.devices] == [("worker-1", 400), ("worker-0", 400)]
+    assert found.notes == (
+        "its rows are told apart by column 'container': whether each is of another GPU is not in the file",
+    )
+
+
+def test_a_row_that_lost_its_index_is_of_no_gpu() -> None:
+    text = "index, utilization.gpu [%]\n" + "0, 50 %\n" * 9 + ", 90 %\n"
+    (device,) = read_recording(lines(text), "f").whole.devices
+    assert (device.readings, device.gpu_util) == (9, 50)
 
 
 def test_a_log_behind_a_recording_is_named_and_left_out() -> None:

@@ -21,6 +21,7 @@ TEXTS = {
     "squeue or bjobs": "             JOBID PARTITION     NAME     USER ST       TIME  NODES\n",
     "dcgmi stats": "Successfully retrieved statistics for job: demo.\n+----+\n| GPU ID: 0 |\n",
     "nvidia-smi -L": "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-aa0c1e00-1111-2222-3333-444455556666)\n",
+    "a DCGM exporter's list of fields": "# Format\n\nDCGM_FI_DEV_GPU_UTIL, gauge, GPU utilization (in %).\n",
     "nvidia-smi topo": "\t\x1b[4mGPU0\tGPU1\tNIC0\tCPU Affinity\x1b[0m\nGPU0\t X \tNV12\tPXB\t0-31\n",
     "nvidia-smi": 'Field "utilization.gpuu" is not a valid field to query.\n',
     "a storage service": '<?xml version="1.0"?>\n<Error><Code>AccessDenied</Code></Error>\n',

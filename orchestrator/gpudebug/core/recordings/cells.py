@@ -11,7 +11,7 @@ from gpudebug.core.samples.table import LARGEST
 
 LACKING = frozenset(
     {"", "-", "--", "n/a", "na", "nan", "none", "null", "err!", "unknown error", "not supported", "unknown"}
-    | {"not available", "insufficient permissions", "unsupported", "function not found", "???"}
+    | {"not available", "insufficient permissions", "unsupported", "function not found", "???", "??", "?? %"}
 )
 _FIGURE = regex(
     r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)\s?(%|m?W|[Mm][Hh]z|[°']?\s?C|c|[KMG]i?B|B|bytes)?"
@@ -135,11 +135,11 @@ _DAY_MONTH = regex(r"(?<![\d./-])(\d\d?)[-/](\d\d?)[-/]\d{4}(?!\d)")
 DAY, HOUR = 86_400.0, 3600.0
 _LONGEST_MOMENT = 60
 _DATE_INSIDE = regex(
-    r"\d{4}[-/]\d\d[-/]\d\d[T _-]\d\d:\d\d:\d\d(?:\.\d+)?|"
-    r"[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d (?:[A-Z]{3,4} )?\d{4}"
+    r"\d{4}[-/]\d\d[-/]\d\d[T _-]\d\d:\d\d:\d\d(?:\.\d+)?(?: [AP]M\b)?|"
+    r"[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d (?:[AP]M )?(?:[A-Z]{3,4} )?\d{4}"
 )
 # Of a date in words of another language the time of day is read.
-_YEAR, _CLOCK_INSIDE = regex(r"(?<!\d)20\d\d(?!\d)"), regex(r"(?<![\d:])\d\d:\d\d:\d\d(?![\d:])")
+_YEAR, _CLOCK_INSIDE = regex(r"(?<!\d)20\d\d(?!\d)"), regex(r"(?<![\d:])\d\d:\d\d:\d\d(?![\d:])(?: [AP]M\b)?")
 _TABULAR = regex(r"[;|%\t]")
 _MOST_WORDS = 12
 

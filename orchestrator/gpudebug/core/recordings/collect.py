@@ -84,13 +84,14 @@ class MonitorRows:
 @dataclass(slots=True)
 class _Gathered:
     """Rows of one stretch before their GPUs and times are settled: `stamp` of each, of which date,
-    and its `tick`."""
+    its `tick`, and its `cells` if no column that is known tells GPUs apart."""
 
     part: RowStretch
     stamps: list[float | None] = field(default_factory=list)
     dates: list[int] = field(default_factory=list)
     ticks: list[int] = field(default_factory=list)
     blocks: list[int] = field(default_factory=list)
+    cells: list[Sequence[str]] = field(default_factory=list)
 
 
 class Collector:
@@ -172,6 +173,7 @@ class Collector:
             return False
         for one in found:
             self._put(gathered, one, time)
+        gathered.cells += [] if columns.identity else [cells] * len(found)
         return True
 
     def _time(self, columns: NamedColumns, cells: Sequence[str]) -> float:
@@ -234,6 +236,8 @@ class Collector:
                 f"its rows have no time: one second a tick is assumed, {delayed}'s own delay"
                 + (" (record with -o DT)" if delayed in (DMON, PMON) else "")
             )
+        if any(part.columns.only_power for part in parts):
+            self.notes.append("its power is taken for a GPU's: no name in it says of what it is")
         if source == "codecarbon":
             self.notes.append("its figures are of all GPUs together")
         if any(part.timed == "order" for part in parts) and sum(len(p.rows) for p in parts) > 1:
@@ -266,7 +270,11 @@ def _settle(gathered: _Gathered) -> str | None:
     if not part.columns.timed:
         times = _untimed(gathered)
         part.rows = [row._replace(time=time) for row, time in zip(part.rows, times, strict=True)]
-    if part.columns.identity:
+    if _counts_rows(part):
+        part.rows = [Row(r.time, "", r.reading._replace(gpu_index=None), r.shares) for r in part.rows]
+    elif part.columns.identity:
+        if any(row.key for row in part.rows):
+            part.rows = [row if row.key else row._replace(key=None) for row in part.rows]
         return None
     blocks = _blocks(gathered)
     if not blocks:
@@ -277,6 +285,14 @@ def _settle(gathered: _Gathered) -> str | None:
     if size == 1:
         return None
     whole = [block for block in blocks if len(block) == size]
+    place = _telling_column(gathered, whole)
+    if place is not None:
+        named = zip(part.rows, gathered.cells, strict=True)
+        part.rows = [row._replace(key=cells[place]) for row, cells in named]
+        name = part.columns.names[place]
+        return (
+            f"its rows are told apart by column {name!r}: whether each is of another GPU is not in the file"
+        )
     keys: list[str | None] = [None] * len(part.rows)
     for block in whole:
         for position, at in enumerate(block):
@@ -290,6 +306,24 @@ def _settle(gathered: _Gathered) -> str | None:
         f"{order}; {odd} of {counted(len(blocks), 'reading')} have not {size} rows, so it is not known of "
         "which GPU they are: figures by GPU are without them"
     )
+
+
+def _counts_rows(part: RowStretch) -> bool:
+    """Whether an index that should tell GPUs apart is the number of the row: no two rows have the same."""
+    if part.columns.quantities & {*of.IDENTITIES, of.HOST} != {of.INDEX}:
+        return False
+    return len(part.rows) > MOST_GPUS and len({row.reading.gpu_index for row in part.rows}) == len(part.rows)
+
+
+def _telling_column(gathered: _Gathered, blocks: Sequence[range]) -> int | None:
+    """Return the first column that names each row of a reading, with the same names in all of them."""
+    known = {at for at, _ in gathered.part.columns.figures}
+    for at, name in enumerate(gathered.part.columns.names if gathered.cells else ()):
+        each = [{gathered.cells[row][at] for row in block} for block in blocks]
+        alike = len(each[0]) == len(blocks[0]) and all(one == each[0] for one in each)
+        if name and at not in known and alike and all(cell[:1].isalpha() for cell in each[0]):
+            return at
+    return None
 
 
 def _untimed(gathered: _Gathered) -> list[float]:

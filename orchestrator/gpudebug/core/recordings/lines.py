@@ -10,7 +10,7 @@ from gpudebug.core.lazy import regex
 from gpudebug.core.recordings.headless import looks_headerless
 from gpudebug.core.recordings.tables import delimited, header_of
 
-_ESCAPE = regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*\x07?|[()][0-9A-Za-z]|[=>78])|\x0f")
+_ESCAPE = regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*\x07?|[()][0-9A-Za-z]|[=>78])|\x0f|\0+")
 _PREFIXES = tuple(
     regex(form)
     for form in (
@@ -30,7 +30,8 @@ Clean = Callable[[str], str]
 
 
 def uncoloured(line: str) -> str:
-    return _ESCAPE.sub("", line) if "\x1b" in line or "\x0f" in line else line
+    """Return a line without colours, and without NUL bytes of a file that was cut while it was written."""
+    return _ESCAPE.sub("", line) if "\x1b" in line or "\x0f" in line or "\0" in line else line
 
 
 def cleaner(lines: Sequence[str]) -> Clean:

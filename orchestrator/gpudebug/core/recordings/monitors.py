@@ -16,7 +16,7 @@ from gpudebug.core.recordings.headless import ADD, columns_of, looks_headerless
 from gpudebug.core.recordings.lines import cleaner
 from gpudebug.core.recordings.names import FIGURES
 from gpudebug.core.recordings.printed import printed
-from gpudebug.core.recordings.sources import BOXED, CSV, JSON, QUERY, TEXT, version_of
+from gpudebug.core.recordings.sources import BOXED, CSV, JSON, LINES, QUERY, TEXT, version_of
 from gpudebug.core.recordings.tables import NamedColumns, header_of
 from gpudebug.core.recordings.trees import (
     MOST_BYTES,
@@ -39,7 +39,8 @@ _PAGE = regex(r"\s*(<!doctype html|<html\b)", re.IGNORECASE)
 _TITLE = regex(r"[=*#-]{3,}.*[=*#-]{3,}")
 _TREE = regex(r"\s*(<\?xml|<nvidia_smi_log|[\[{]\s*[\[{\"\]}])")
 _INDENTED = regex(
-    r"(?m)^(?:# (?:HELP|TYPE) )?DCGM_FI_|^=+ ?NVSMI LOG|^GPU: \d+\s*$|^GPU\[\d+\]\s*: |^\s*NPU ID\s+: \d+"
+    r"(?m)^(?:# (?:HELP|TYPE) )?DCGM_FI_\w+[ {]|^=+ ?NVSMI LOG|^GPU: \d+\s*$|^GPU\[\d+\]\s*: |"
+    r"^\s*NPU ID\s+: \d+"
 )
 _LOG_WORDS = regex(r"(?i)\b(loss|epoch|iter(ation)?s?|step)\b")
 _EPOCH = regex(r"1\d{9}(?:\.\d+)?|1\d{12}")
@@ -306,7 +307,7 @@ class _Reader:
         if columns is None:
             self.preamble = True
             return
-        if columns.source in BOXED:
+        if columns.source in (*BOXED, LINES):
             return
         if _PROMPT.match(line.strip()) and not line.lstrip().startswith("<"):
             return

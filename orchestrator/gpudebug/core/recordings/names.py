@@ -41,8 +41,8 @@ _CALLED: dict[str, str] = {
     ENTITY: "entity",
     PROCESS: "pid|process id|process name|used gpu memory",
     "gpu_util": "util|~use|~usage|~busy|~load|~activity|~core util|~core usage|~core load|~compute util|"
-    "~3d util|~util rate|~usage rate|!gfx|!gfx util|!gfx activity|!gfx usage|!gputl|!gr3d clock|!aicore|"
-    "!aicore util|!aicore usage|!aicore usage rate|!ai core|!compute util|!util overall|!util aip|"
+    "~3d util|~util rate|~usage rate|!gfx|!gfx util|!gfx activity|!gfx usage|!gputl|!gr3d clock|!used gr3d|"
+    "!aicore|!aicore util|!aicore usage|!aicore usage rate|!ai core|!compute util|!util overall|!util aip|"
     "!sm util|!203",
     "mem_util": "!util memory|!util memory util|!memory copy util|!mcutl|!umc|!umc activity|!204",
     "mem_used_mb": "memory used|used memory|vram used|used vram|vram used memory|vram total used memory|!fb|"
@@ -79,6 +79,7 @@ _SPELLED = {
     **dict.fromkeys(("pwr",), "power"),
     **dict.fromkeys(("clk", "clocks", "freq", "frequency"), "clock"),
     **dict.fromkeys(("hbm", "framebuffer"), "vram"),
+    "igpu": "gpu",
     "gtemp": "gtemperature",
     "avgpwr": "avgpower",
     "smclk": "smclock",
@@ -90,6 +91,7 @@ _SPELLED = {
 _NOISE = frozenset(
     {
         "current",
+        "curr",
         "average",
         "avg",
         "mean",
@@ -132,7 +134,7 @@ UNITS = {
     "temperature_c": ("C",),
 }
 _IN_BRACKETS = regex(r"\[([^\[\]]*)\]|\(([^()]*)\)")
-_DEVICE = regex(r"\b(?:gpu|card|device|npu|cuda|nvidia)s? ?(\d{1,3})\b")
+_DEVICE = regex(r"\b(?:i?gpu|card|device|npu|cuda|nvidia)s? ?(\d{1,3})\b")
 _LAST = regex(r"\b(?:gpu|vram)\b.* (\d{1,3})$")
 # In a chart's export the name of the run comes first.
 _WANDB = regex(r"(?:.* - )?(?:system[./])?gpu\.(\d{1,3})\.(gpu|memory)")

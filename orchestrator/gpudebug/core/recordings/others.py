@@ -34,6 +34,7 @@ _OF: dict[str, dict[str, str]] = {
     },
     "it names GPUs without figures": {
         "nvidia-smi -L": r"^GPU \d+: .+ \(UUID: (GPU|MIG)-",
+        "a DCGM exporter's list of fields": r"^DCGM_FI_\w+, *(gauge|counter|label)\b",
         "nvidia-smi topo": r"^(\s*(GPU|NIC)\d+)+\s+CPU Affinity",
     },
     "it is an error, not a recording": {

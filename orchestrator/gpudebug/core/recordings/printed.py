@@ -12,9 +12,10 @@ from gpudebug.core.recordings.names import NamedFigure, named
 from gpudebug.core.recordings.sources import LINES, TEGRASTATS
 from gpudebug.core.recordings.tables import METRICS, NamedColumns
 
-_TEGRA = regex(r"(?:(?P<time>[\d/-]+ [\d:.]+) )?(?P<rest>(?=.*\bGR3D_FREQ\b).*\bRAM \d+/\d+MB.*)")
+# Without root it prints neither GR3D_FREQ nor EMC_FREQ.
+_TEGRA = regex(r"(?:(?P<time>[\d/-]+ [\d:.]+) )?(?=.*(?:\(lfb |\bGR3D)).*\bRAM \d+/\d+MB.*")
 _TEGRA_CELLS = (
-    regex(r"\bGR3D_FREQ (\d+%)"),
+    regex(r"\bGR3D(?:_FREQ)? (\d+%)"),
     regex(r"\bRAM (\d+/\d+MB)"),
     regex(r"\b(?:VDD_IN|POM_5V_IN|VDD_SYS_IN) (\d+(?:mW)?)/"),
     regex(r"\b(?:GPU|gpu)@([\d.]+C)"),
@@ -29,7 +30,7 @@ _TEGRA_NAMES = (
 )
 _GPUSTAT = regex(
     r"\[(\d{1,3})\] (.{1,80}?)\s*\|\s*(\S+C|N/A|\?\?),?\s*(?:\d+ %,\s+)?(\d+ ?%|\?\? %|N/A)\s*"
-    r"(?:,\s*(\S+) ?/ ?\S+ W\s*)?\|\s*(\d+ ?/ ?\d+ [MG]i?B)\s*\|.*"
+    r"(?:\([^()|]*\)\s*)?(?:,\s*(\S+)\s*/\s*\S+ W\s*)?\|\s*(\d+\s*/\s*\d+ [MG]i?B)\s*\|.*"
 )
 _GPUSTAT_NAMES = (of.INDEX, of.NAME, "temperature_c", "gpu_util", "power_w", "mem_used_mb")
 _GPUTIL = regex(r"\|\s+(\d{1,2}) \|\s+(\d{1,3}%|nan%) \|\s+(?:\d{1,3}%|nan%) \|")
@@ -59,7 +60,7 @@ GPUSTAT = _columns("gpustat", tuple(NamedFigure(name, sure=True) for name in _GP
 
 def printed(line: str) -> tuple[NamedColumns, list[str]] | None:
     """Return the columns of a line that names its figures itself, and its cells; None if it is none."""
-    if "GR3D_FREQ" in line:
+    if "RAM " in line and ("(lfb " in line or "GR3D" in line):
         return _tegrastats(line)
     if line.lstrip().startswith("|"):
         found = _GPUTIL.fullmatch(line.strip())

@@ -12,14 +12,17 @@ from gpudebug.core.lazy import regex
 from gpudebug.core.recordings import names as of
 from gpudebug.core.recordings.cells import moment, plain
 from gpudebug.core.recordings.names import FIGURES, GRACT, IDENTITIES, NamedFigure, named
-from gpudebug.core.recordings.sources import COMPUTE_APPS, DCGMI, DMON, JTOP, PMON, QUERY, source_of
+from gpudebug.core.recordings.sources import COMPUTE_APPS, DCGMI, DMON, JTOP, OTHERS, PMON, QUERY, source_of
 
 METRICS = frozenset({"loss", "step", "epoch", "iteration", "accuracy"})
 """NamedColumns of a training program's own table, which may list utilisation among its metrics."""
 _DELIMITERS = (",", ";", "\t")
 _MOST_CELLS = 2000
-_NO_NAME = regex(r"[-+]?[\d.]+%?|.*[{}=].*|.*[\s:]-?\d+(\.\d+)?( ?(%|[A-Za-z]{1,3}))?")
+_NO_NAME = regex(r"[-+]?[\d.]+ ?(%|°?[A-Za-z]{1,3})?|.*[{}=].*|.*[\s:]-?\d+(\.\d+)?( ?(%|[A-Za-z]{1,3}))?")
 _UNNAMED = regex(r"Unnamed: \d+")
+_OF_HOST = regex(r"(?<![a-z])cpu", re.IGNORECASE)
+_BOTH_HAVE = ("mem_used_mb", "mem_total_mb", "mem_util", "power_w", "temperature_c")
+"""Beside a column of the CPU these are the host's, unless they name a GPU."""
 _CUDA = regex(r"(?:cuda|gpu)[: ]?\d{1,3}", re.IGNORECASE)
 _ABOVE_100 = regex(r"[1-9]\d{3,}(?:\.\d+)?|[2-9]\d\d(?:\.\d+)?|1(?!00)\d\d(?:\.\d+)?")
 _COMMA = regex(r"^(-?\d+),(\d+)(?=\D*$)")
@@ -60,6 +63,14 @@ class NamedColumns:
     @property
     def timed(self) -> bool:
         return of.TIME in self.quantities
+
+    @property
+    def only_power(self) -> bool:
+        """Whether it is a power of whatever, and nothing else."""
+        figures = [one for _, one in self.figures if one.quantity != of.TIME]
+        return (
+            self.width == 2 and len(figures) == 1 and not figures[0].sure and figures[0].quantity == "power_w"
+        )
 
     @property
     def layout(self) -> tuple[str, int, tuple[tuple[int, NamedFigure], ...]]:
@@ -158,6 +169,8 @@ def _columns(
         dates = (at for at, column in enumerate(zip(*rows, strict=True)) if all(map(_is_date, column)))
         found += [(at, NamedFigure(of.TIME)) for at in dates if named(cells[at]) is None][:1]
     found = [(at, known) for at, one in found if (known := _by_cells(one, [row[at] for row in rows], timed))]
+    if source in OTHERS and any(map(_OF_HOST.search, cells)):
+        found = [(at, one) for at, one in found if one.sure or one.quantity not in _BOTH_HAVE]
     if not _is_monitor(found, source, len(cells)):
         return None
     if any(one.quantity == of.PROCESS for _, one in found):
@@ -205,7 +218,10 @@ def _is_monitor(found: Sequence[tuple[int, NamedFigure]], source: str, width: in
 
 
 def _unambiguous(found: list[tuple[int, NamedFigure]]) -> list[tuple[int, NamedFigure]]:
-    """Leave out a second column of one quantity and device; GRACT stands in only where there is no other."""
+    """Leave out a second column of one quantity and device; of memory it stands in for the first.
+
+    One that names a GPU comes first; GRACT stands in only where there is no other.
+    """
     quantities = {one.quantity for _, one in found}
     kept: list[tuple[int, NamedFigure]] = []
     seen: set[tuple[str, str | None]] = set()
@@ -217,4 +233,4 @@ def _unambiguous(found: list[tuple[int, NamedFigure]]) -> list[tuple[int, NamedF
             continue
         seen.add(key)
         kept.append((at, one))
-    return sorted(kept, key=lambda f: f[0])
+    return kept
