@@ -22,6 +22,8 @@ def test_out_of_memory_is_answered_and_an_exception_speaks_for_itself() -> None:
         ("OSError: v1.9 is not a valid git identifier (branch name, tag name or commit id)", "tag, branch"),
         ("ValueError: unknown embodiment tag x", "metadata"),
         ("ValueError: Video has invalid resolution (640, 480), expected (1280, 720)", "width and height"),
+        ("OSError: [Errno 28] No space left on device", "df -h"),
+        ("SafetensorError: Error while serializing: IoError(Os { kind: FilesystemQuotaExceeded })", "quota"),
         ("./run.sh: line 3: pyhton: command not found", "PATH"),
         ("bash: ./train.sh: Permission denied", "chmod"),
         ("FileExistsError: [Errno 17] File exists: 'outputs/a'", "{run}"),
@@ -53,6 +55,7 @@ LINES = (
     ("TERM_MEMLIMIT: job killed after reaching LSF memory usage limit.", "oom_host"),
     ("mpirun noticed that process rank 1 with PID 0 on node n1 exited on signal 9 (Killed).", "signal"),
     ("['/usr/bin/python', '-u', 'train.py'] exits with return code = -9", "signal"),
+    ("Exited with exit code 1.", "exception"),
     (
         "torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with signal SIGKILL",
         "signal",

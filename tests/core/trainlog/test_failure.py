@@ -156,6 +156,33 @@ def test_signals_and_statuses(status: int | None, signal: int | None, text: str,
     assert found is not None and found.kind == kind
 
 
+@pytest.mark.parametrize(
+    ("level", "kind"),
+    [("WARNING jax: Unable to initialize backend 'cuda':", None), ("ERROR job failed:", "cuda")],
+)
+def test_what_a_logger_records_below_an_error_is_survived(level: str, kind: str | None) -> None:
+    record = raised("RuntimeError: CUDA_ERROR_NO_DEVICE").removeprefix("step 1 loss 2.0\n")
+    found = failure(f"{level}\n{record}", None)
+    assert (found and found.kind) == kind
+
+
+def test_a_file_that_cannot_be_parsed_was_of_a_run_before() -> None:
+    dead = raised("IndentationError: unindent does not match"), raised("RuntimeError: iostream error")
+    found = failure("".join(log.removeprefix("step 1 loss 2.0\n") for log in dead), None)
+    assert found is not None and found.lines[-1] == "RuntimeError: iostream error"
+
+
+def test_weights_that_cannot_be_written_are_no_failure_to_load_them() -> None:
+    wrote = failure(
+        raised("safetensors_rust.SafetensorError: Error while serializing: IoError(Os { code: 28 })")
+    )
+    read = failure(
+        raised("safetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge")
+    )
+    assert wrote is not None and read is not None
+    assert (wrote.kind, read.kind) == ("exception", "model_load")
+
+
 def test_status_zero_is_no_failure_whatever_the_text_says() -> None:
     assert failure("WARNING: CUDA out of memory, retrying with half the batch\nstep 2 loss 1.0\n", 0) is None
     assert (

@@ -101,3 +101,25 @@ def test_a_long_opening_is_held_in_bounded_memory() -> None:
     run = opening + "".join(f"step {step} loss {3 - step / 50:.3f}\n" for step in range(10, 100, 10))
     found = told((run * 2).encode())
     assert (found.runs, found.steps, found.points) == (2, 90, 9)
+
+
+MODULES = "Loaded module: python3/3.7.5\nLoaded dependency: cuda/10.0\nLoaded module: cudnn/7.6\n"
+
+
+def died(*message: str) -> str:
+    frame = 'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\n    main()\n'
+    return MODULES + "".join(frame + line + "\n" for line in message)
+
+
+def test_of_jobs_that_failed_as_they_began_the_last_is_told() -> None:
+    jobs = died("RuntimeError: The size of tensor a (13) must match the size of tensor b (12)")
+    jobs += died("TypeError: list indices must be integers") + died("ValueError: no such format")
+    for log in (jobs, jobs + MODULES):
+        found = told(log.encode()).failure
+        assert found is not None and found.kind == "exception"
+        assert found.lines[-1] == "ValueError: no such format"
+
+
+def test_of_ranks_of_one_job_that_fail_the_first_is_told() -> None:
+    found = told(died("RuntimeError: shape mismatch", "TypeError: list indices must be integers").encode())
+    assert found.failure is not None and found.failure.kind == "shape"

@@ -32,6 +32,11 @@ _CHECKS = tuple(
     (regex(pattern), check)
     for pattern, check in (
         (
+            r"No space left|(?i:quota ?exceeded)",
+            "free the file system that it writes to, or raise its quota (df -h, df -i, quota -s); keep fewer "
+            "checkpoints",
+        ),
+        (
             r"[Pp]ermission denied",
             "chmod +x the script or start it with its interpreter; check who owns the file and its folder",
         ),
@@ -122,6 +127,11 @@ SAID = regex(
 )
 """What programs print that catch their own error; it counts only at the end of a log."""
 
+SURVIVED = regex(
+    r"\b(?:DEBUG|INFO|WARN(?:ING)?)\b.*\b(?:[Uu]nable to|[Ff]ailed|[Cc](?:ould |an)not)\b.*:\s*$"
+)
+"""What a logger says, at a level below an error, ahead of the traceback of what a program goes on without."""
+
 GAVE_UP = regex(
     r"\b(?:error|exception|failure)s? (?:occurred |caught )?(?:during|while|in) (?:the )?train"
     r"|\btraining (?:\w+ )?(?:failed|aborted|crashed)\b",
@@ -133,6 +143,8 @@ STATUS = regex(
     r"\b[Ee]xit(?:ed with)?(?: exit)?(?: code| status)[ :=]+(?P<status>1[2-5]\d|-1073741819)\b"
     r"|^\W*exit(?:ed)?[ :=]+(?P<alone>1[2-5]\d)\W*$"
 )
+FAILED = regex(r"^Exited with exit code \d+\.$")
+"""What LSF reports of a job that failed, of any status."""
 INTERRUPT = 130
 NOT_STARTED = ("126", "127")
 """What shells exit with if a command is not executable, or is not found."""
@@ -218,7 +230,8 @@ _CLASSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         (
             "model_load",
             r"loading state_dict|size mismatch for |[Mm]issing key\(s\)|[Uu]nexpected key\(s\)"
-            r"|not a valid model identifier|[Cc]an't load |[Cc]annot load |Unable to load|Safetensor"
+            r"|not a valid model identifier|[Cc]an't load |[Cc]annot load |Unable to load"
+            r"|Safetensor(?!Error: Error while serial)"
             r"|pickle data was truncated|PytorchStreamReader|RepositoryNotFound|GatedRepo|LocalEntryNotFound"
             r"|HFValidationError|UnpicklingError|RevisionNotFound|not a valid git identifier"
             r"|no file named .{0,80}(?:safetensors|model)|Unable to find latest file"
@@ -279,4 +292,6 @@ def ending(line: str) -> str | None:
     if match:
         status = match["status"] or match["alone"]
         return "config" if status in NOT_STARTED else "interrupted" if status == str(INTERRUPT) else "signal"
-    return "signal" if KILLED.search(line) or SIGNALLED.search(line) else None
+    if KILLED.search(line) or SIGNALLED.search(line):
+        return "signal"
+    return "exception" if FAILED.search(line) else None

@@ -16,6 +16,7 @@ from gpudebug.core.trainlog.endings import (
     KILLED,
     NOT_STARTED,
     SAID,
+    SURVIVED,
     ending,
     kind_of,
 )
@@ -64,9 +65,8 @@ _PREFIX = regex(
 _RAISED = regex(r"^(?P<type>[A-Za-z_][\w.]{0,120})(?P<message>: .*|:?$)")
 _LIKE_ERROR = regex(r"(?:Error|Exception|Interrupt|Exit|Failure|Fault|Warning|Timeout|Killed|Exhausted\w*)$")
 _DATA = regex(r"\s*(?:tensor\(|[aA]rray\(|[\[({+.\d-]|nan|inf)")
-_IGNORED = (
-    *("Exception ignored in", "--- Logging error ---", "Exception in thread"),
-    *("Error in atexit", "Error in sys.excepthook"),
+_IGNORED = regex(
+    r"Exception (?:ignored in|in thread)|--- Logging error ---|Error in (?:atexit|sys\.excepthook)"
 )
 _CHAINED = ("another exception occurred:", "direct cause of the following exception:")
 _NO_END = regex(rb"fail|error|exit|code|status|abnormal|crash|kill|cancel", re.I)
@@ -76,6 +76,7 @@ _WRAPPER = regex(
     r"|SignalException|^SystemExit|RayTaskError"
     r"|Caught \w+ in (?:DataLoader worker|replica|pin memory)|HYDRA_FULL_ERROR"
 )
+_UNPARSED = ("SyntaxError", "IndentationError", "TabError")
 _KNOCK_ON = regex(
     r"[Cc]onnection (?:reset|closed|refused|was)|BrokenPipe|ConnectionResetError|EOFError|Aborting|heartbeat"
     r"|Broken pipe|remote process has terminated|watchdog|Watchdog|DataLoader worker .{0,80}exited"
@@ -130,7 +131,7 @@ class FailureScan:
         self._after: tuple[Block, int] | None = None
         self._ignored = self._chained = False
         self._plain = self._done = 0
-        self.seen = 0
+        self.seen = self.raised = 0
         self.redrawn = b""
         """What a bar drew last, if nothing was printed after it."""
 
@@ -147,8 +148,7 @@ class FailureScan:
         self.redrawn = b""
         self.tail.append(segment if len(segment) <= 4 * MAX_LINE else segment[: 4 * MAX_LINE])
         self._read(readable(segment, 2 * MAX_LINE), alert, steps)
-        if self._first:
-            self._look_for_end(segment)
+        self._look_for_end(segment)
 
     def pass_over(self, segment: bytes) -> None:
         """Takes in a line that says nothing of a failure."""
@@ -156,11 +156,10 @@ class FailureScan:
         self.redrawn = b""
         self.tail.append(segment if len(segment) <= 4 * MAX_LINE else segment[: 4 * MAX_LINE])
         self._plain += not segment.isspace()
-        if self._first:
-            self._look_for_end(segment)
+        self._look_for_end(segment)
 
     def _look_for_end(self, segment: bytes) -> None:
-        if DONE.search(segment) and not _NO_END.search(segment):
+        if self._first and DONE.search(segment) and not _NO_END.search(segment):
             self._done = self.seen
 
     def _read(self, text: str, alert: bool, steps: int) -> None:
@@ -169,7 +168,8 @@ class FailureScan:
         end = prefix.end() if prefix else self._labelled(text, at)
         who = text[:end].strip()
         if at >= 0:
-            ignored = self._ignored or any(sign in text for sign in _IGNORED)
+            before = readable(self.tail[-2], MAX_LINE) if len(self.tail) > 1 else ""
+            ignored = self._ignored or bool(_IGNORED.search(text) or SURVIVED.search(before))
             if len(self._open) < 64:
                 self._open[who] = _OpenTraceback(ignored, self._chained)
             self._ignored = self._chained = False
@@ -182,7 +182,7 @@ class FailureScan:
             return
         if self._after is not None and self._continue(line) and not CHILD_KILLED.search(line):
             return
-        self._ignored = any(sign in text for sign in _IGNORED)
+        self._ignored = _IGNORED.search(text) is not None
         self._chained = self._chained or any(sign in text for sign in _CHAINED)
         if alert and not (self._ignored or self._chained):
             self._loose(line, steps)
@@ -230,10 +230,8 @@ class FailureScan:
 
     def _add(self, block: Block) -> None:
         block.plain = self._plain
-        if len(self._first) < KEPT_BLOCKS:
-            self._first.append(block)
-        else:
-            self._recent.append(block)
+        self.raised += block.raised
+        (self._first if len(self._first) < KEPT_BLOCKS else self._recent).append(block)
 
     def blocks(self, ended_well: bool = False) -> list[Block]:
         """Return what was not ignored; if it may have `ended_well`, what no word of its end came after."""
@@ -361,7 +359,8 @@ def _was_caught(before: Block, block: Block) -> bool:
     if block.chained or before.who != block.who or (kinds[1] in ("nccl", "signal") and kinds[0] != kinds[1]):
         return False
     went_on = block.steps > before.steps or block.plain - before.plain > BETWEEN
-    return block.who != "" or went_on or kinds[0] == "import" != kinds[1]
+    at_start = kinds[0] == "import" != kinds[1] or (before.kind in _UNPARSED and block.kind not in _UNPARSED)
+    return block.who != "" or went_on or at_start
 
 
 def _kind(block: Block) -> str | None:

@@ -1,4 +1,5 @@
-"""Where a program that appends to its log begins another run: what it prints before it trains comes again.
+"""Where a program that appends to its log begins another run: what it prints before it trains, or before it
+dies of an exception, comes again.
 
 A logger's file in append mode, and `>>`, keep runs one behind the other. The last of them is read alone,
 unless its counter goes on where the one before had come to: then it is the same training, resumed.
@@ -45,7 +46,7 @@ class Opening:
             return False
         progress = state.progress
         if not self._over:
-            self._open(shown, kind, progress)
+            self._open(shown, kind, state)
             return False
         if self.ahead and (progress >= self._since + BEFORE or self._size > HELD_BYTES):
             self.forget()
@@ -60,12 +61,14 @@ class Opening:
             self._size += len(segment)
         return len(self._again) >= max(FEWEST, SHARE * len(self._lines))
 
-    def _open(self, shown: bytes, kind: bytes, progress: int) -> None:
-        """Keep a line by which the training did not go on."""
-        if progress == self._progress and len(self._lines) < MOST_LINES and _WORD.search(shown):
+    def _open(self, shown: bytes, kind: bytes, state: LogState) -> None:
+        """Keep a line by which the training did not go on; an exception ends it before it begins."""
+        progress = state.progress
+        keeps = len(self._lines) < MOST_LINES and not state.scan.watching
+        if keeps and progress == self._progress and _WORD.search(shown):
             self._lines.setdefault(_STAMP.sub(b"", shown), len(self._lines))
             self._kinds.add(kind)
-        self._progress, self._over = progress, progress >= BEFORE
+        self._progress, self._over = progress, progress >= BEFORE or state.scan.raised > 0
 
     def forget(self) -> None:
         """Nothing came again yet."""
@@ -100,8 +103,11 @@ class LogRuns:
         self._opening.forget()
 
     def _decided(self, beginning: LogState) -> bool:
-        """Tell whether another run began: its counter stands where that of the one before had begun."""
-        if not beginning.trained and beginning.progress < BEFORE:
+        """Tell whether another run began: its counter stands where that of the one before had begun, or both
+        died before they trained."""
+        trained = bool(self.state.trained or self.state.progress)
+        died = beginning.scan.raised > 0 and not trained
+        if not (died or beginning.trained or beginning.progress >= BEFORE):
             return False
         self._beginning = None
         counter = beginning.steps.leader
@@ -110,5 +116,5 @@ class LogRuns:
             if before is not None and before.seen and counter.first > before.first:
                 return False
         self.state = beginning
-        self.count += 1
+        self.count += trained
         return True
