@@ -24,3 +24,8 @@ def test_what_a_bar_says_of_itself(line: str, label: str, phase: str, counts: st
     rest, (bar,) = take_bars(line)
     assert (bar.label, bar.phase, bar.counts) == (label, phase, counts)
     assert len(rest) == len(line) and "[" not in rest
+
+
+def test_what_is_done_stands_at_the_beginning_of_the_line() -> None:
+    line = "train: Scanning /home/0/a/long/way/to/the/labels/of/plates... 000 images, 0 backgrounds, 0 corrupt: 000%|##| 000/000 [00:00<00:00, 0000.0it/s]"
+    assert take_bars(line)[1] == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.trainlog.readings import LineReadings
 from gpudebug.core.trainlog.sections import LogSection
 from gpudebug.core.trainlog.timing import Timing
@@ -26,3 +27,12 @@ def test_of_several_durations_by_one_name_the_first_counts() -> None:
     timing = Timing()
     line.time_steps(timing, None)
     assert (timing.data_s(), timing.update_s()) == (0.1, 0.3)
+
+
+def test_a_time_since_1970_is_a_clock_and_no_duration() -> None:
+    reader = LogReader()
+    for i in range(12):
+        row = f"time: {1_700_000_000.25 + 40 * i}, step: {100 * i}, train loss: {3 - i / 10:.2f}\n"
+        reader.feed(row.encode())
+    found = reader.summary()
+    assert (found.steps_per_s, found.rate_source, found.durations) == (2.5, "stamps", ())

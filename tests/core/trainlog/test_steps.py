@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gpudebug.core.trainlog.reader import LogReader
+from gpudebug.core.trainlog.reader import LogReader, LogSummary
+from gpudebug.core.trainlog.readings import LONGEST_LINE
 from gpudebug.core.trainlog.series import LIMIT
-from gpudebug.core.trainlog.steps import (
-    LONGEST_LINE,
-    CounterReading,
-    StepCounter,
-    StepCounters,
-)
+from gpudebug.core.trainlog.steps import CounterReading, StepCounter, StepCounters
 
 
 def run(*readings: CounterReading, key: str = "step") -> StepCounter:
@@ -24,6 +20,32 @@ def run(*readings: CounterReading, key: str = "step") -> StepCounter:
 def test_a_counter_that_starts_again_each_epoch_goes_on() -> None:
     source = run(*(CounterReading(n, 60, None, float(epoch)) for epoch in (1, 2, 3) for n in (20, 40, 60)))
     assert (source.value, source.rolls, source.seen) == (180, 2, 9)
+
+
+def in_batches(*printed: int, watched: bool = False) -> LogSummary:
+    """What a log says of three epochs, counted from 0, of which these batches are printed."""
+    reader, at = LogReader(), 0.0
+    for epoch in range(3):
+        for batch in printed:
+            at += 1
+            reader.feed(
+                f"Epoch[{epoch}] Batch [{batch}] speed: 700 samples/sec accuracy=0.{batch}\n".encode(),
+                at if watched else None,
+            )
+    return reader.summary()
+
+
+def test_epochs_count_where_it_is_not_printed_how_many_batches_one_has() -> None:
+    found = in_batches(50, 100, 150)
+    assert found.progress is not None
+    assert (found.steps, found.progress.unit, found.progress.done) == (None, "epochs", 3)
+    assert in_batches(50, 100, 150, 164).steps == 3 * 164
+    assert in_batches(1, 2, 3).steps == 9
+
+
+def test_of_a_run_that_is_watched_batches_give_the_rate() -> None:
+    found = in_batches(50, 100, 150, watched=True)
+    assert found.steps_per_s == pytest.approx(50, rel=0.05)
 
 
 def test_without_an_epoch_a_finished_counter_may_start_again() -> None:

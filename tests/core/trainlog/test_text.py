@@ -161,6 +161,25 @@ def test_differences(before: str, after: str, seconds: float) -> None:
     assert b - a == pytest.approx(seconds)
 
 
+@pytest.mark.parametrize("days", [("30/11/26", "01/12/26"), ("11/30/26", "12/01/26")])
+def test_a_date_of_two_digits_each_is_read_in_any_order(days: tuple[str, str]) -> None:
+    before, after = (stamp_seconds(f"{day} 10:00:00") for day in ("29/11/26", "30/11/26"))
+    assert before is not None and after == before + 86400
+    before, after = (stamp_seconds(f"{day} 10:00:00") for day in days)
+    assert before is not None and after is not None and after < before
+
+
+def test_the_day_before_a_time_is_no_step() -> None:
+    reader = LogReader()
+    for i in range(40):
+        at = f"{12 + (20 + i) // 24}/09/26 {(20 + i) % 24:02}:00:00"
+        reader.feed(f"[{at}] INFO Epoch {i}: v_loss 2.5 loss {3 - i / 20:.2f}\n".encode())
+    found = reader.summary()
+    assert found.progress is not None
+    assert (found.progress.unit, found.progress.done) == ("epochs", 40)
+    assert found.progress.per_s == pytest.approx(1 / 3600)
+
+
 def test_no_stamp() -> None:
     assert stamp_seconds("yesterday") is None
 

@@ -27,6 +27,8 @@ _MEASURED = regex(
     r"[+-]?(?:0+(?:\.0*)?(?:e[+-]?0+)?|nan|inf)(?![\w/])%?",
     re.I,
 )
+OPENING = 32
+"""The beginning of a line tells what is done where a path stands between it and its bar."""
 COUNTS = frozenset(("step", "epoch", "epochs", "other", "limit"))
 """Kinds of numbers that place a line in a run."""
 
@@ -70,7 +72,7 @@ def take_bars(text: str) -> tuple[str, tuple[Bar, ...]]:
             unit = (found.get("unit") or found.get("unit_r") or "").strip()
             described = text[max(0, match.start() - 80) : match.start()]
             label = words(_undescribed(described))
-            doing = {word for word in label if _DOING.match(word)} - _GOING_ON
+            doing = {word for word in (*label, *words(text[:OPENING])) if _DOING.match(word)} - _GOING_ON
             prepares = _PREPARING.intersection(label) or (doing and "loss" not in text.lower())
             if not _IGNORED_UNIT.match(unit) and not prepares:
                 bars.append(

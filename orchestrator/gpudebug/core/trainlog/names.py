@@ -44,7 +44,7 @@ _NOT_A_LOSS = word_set(
     "func name ratio threshold reduction freq frequency every lr norm patience count num number "
     "smoothing clip eps diff std var time margin decay temperature accuracy acc "
     "rate tokens best min minimum lowest lowest max id scaling spike spikes bound skip kind "
-    "before after decimal"
+    "before after decimal improved improve"
 )
 _METRIC = word_set(
     "nll xent mse rmse mae mape huber crossentropy deviance objective obj bpb bpc elbo logloss "
@@ -138,7 +138,7 @@ def _classify(name: str) -> Role:
     if _FILE.search(name):
         return Role("")
     parts = words(name)
-    while len(parts) > 1 and parts[-1] in ("idx", "index", "id", "no", "is"):
+    while len(parts) > 1 and parts[-1] in ("idx", "index", "i", "id", "no", "is"):
         parts.pop()
     if tuple(parts) in _SHORT:
         return Role("loss", _SHORT[tuple(parts)])
@@ -185,7 +185,8 @@ def _position(name: str, parts: list[str], bag: frozenset[str], phase: str) -> R
     elif last in _STEP and not bag & _NOT_A_STEP:
         if bag & _LIMIT and not bag & {"update", "updates"}:
             return Role("limit", phase)
-        return Role("step", phase, tier=0 if bag & _STRONG_STEP else 1, about=about)
+        tier = 2 if bag & (_CRITIC | _POLICY | _ADVERSARIAL) else 0 if bag & _STRONG_STEP else 1
+        return Role("step", phase, tier, about=about)
     return None
 
 

@@ -19,9 +19,10 @@ from gpudebug.core.trainlog.failure import classify_failure
 from gpudebug.core.trainlog.latency import PrintedLatencies
 from gpudebug.core.trainlog.losses import shown_name
 from gpudebug.core.trainlog.phase_lines import LoggedPhase, separated
+from gpudebug.core.trainlog.readings import Line
 from gpudebug.core.trainlog.runs import LogRuns
 from gpudebug.core.trainlog.state import GROUP, PATTERN_SECONDS, LogState
-from gpudebug.core.trainlog.steps import BAR, CountedBar, Line, StepCounter, unit_name, unit_of
+from gpudebug.core.trainlog.steps import BAR, CountedBar, StepCounter, unit_name, unit_of
 from gpudebug.core.trainlog.text import Splitter
 from gpudebug.core.trainlog.timing import COARSE_SPAN, PRINTED, rate
 from gpudebug.core.trainlog.work import LoggedWork
@@ -202,7 +203,7 @@ def _summarised(runs: LogRuns, exit_status: int | None, signal: int | None) -> L
     given_up = state.pattern_seconds > PATTERN_SECONDS
     # What was read up to there would pass for the whole.
     best = None if given_up and "loss" in state.patterns else state.losses.best()
-    counter = None if given_up and "step" in state.patterns else state.steps.counted()
+    counter = None if given_up and "step" in state.patterns else state.steps.counted(state.arrivals)
     if counter is not None and counter.score()[0] < 0:
         counter = None
     unit = unit_of(counter)
@@ -276,7 +277,7 @@ def _rate(state: LogState, counter: StepCounter | None, unit: str | None) -> tup
         return of_epochs, PRINTED
     if counter is not None and counter.key[-1] == BAR:
         return state.timing.shown_per_s(counter.key) or (None, None)
-    other = unit == "samples" or (counter is not None and unit_name(counter) == "episodes")
+    other = unit in ("samples", "epoch") or (counter is not None and unit_name(counter) == "episodes")
     steps = counter.reached if counter is not None else None
     printed = None if other else state.timing.steps_per_s(state.steps.bar_of(counter), steps)
     return printed if printed else (None, None)

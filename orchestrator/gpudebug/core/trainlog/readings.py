@@ -9,6 +9,14 @@ from gpudebug.core.trainlog.sections import EVALUATION, LogSection
 from gpudebug.core.trainlog.steps import Key
 from gpudebug.core.trainlog.timing import Timing
 
+Line = tuple[str, float | None]
+"""A line's text and when it was there, in seconds since launch; None without times."""
+
+LONGEST_LINE = 512
+
+UNIX_TIMES = (1e9, 1e10)
+"""What is printed as a time is no duration there."""
+
 
 @dataclass(slots=True)
 class LineReadings:
@@ -30,15 +38,18 @@ class LineReadings:
     total: float | None = None
     part: float = 0.0
     grain: float = 0.0
+    told: float | None = None
 
     def duration(self, kind: str, tier: int, value: float) -> None:
-        """Take in seconds of a step, or of a part of it; of several by one name the first."""
+        """Take in seconds of a step, or of a part of it; of several by one name the first. Or when it was."""
         if kind == "data" and tier:
             self.weak_data = value if self.weak_data is None else self.weak_data
         elif kind == "data":
             self.data = value if self.data is None else self.data
         elif kind == "update" and self.update is None:
             self.update = value
+        elif kind == "total" and UNIX_TIMES[0] <= value < UNIX_TIMES[1]:
+            self.told = value
         elif kind == "total" and self.total is None:
             self.total = value
         elif kind == "part":

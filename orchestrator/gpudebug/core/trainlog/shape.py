@@ -23,14 +23,20 @@ from gpudebug.core.trainlog.names import (
 from gpudebug.core.trainlog.origin import NO_RANKS, RankPlaces, find_ranks, recognise
 from gpudebug.core.trainlog.tables import find_header, find_rows, row_like
 from gpudebug.core.trainlog.text import NUMBER, Span, last_digit
+from gpudebug.core.words import word_set
 
 LONGEST_UNIT = 5
 """Longer words right after a number are other text that was printed there, as after a bar."""
 
 _STAMP = regex(
-    r"(?P<date>0000[-/.]00[-/.]00|00/00/0000|00[-/]00)[T _]00:00:00(?:[.,]0+)?(?:Z|[+-]00:?00)?"
+    r"(?P<date>0000[-/.]00[-/.]00|00/00/(?:00)?00|00[-/]00)[T _]00:00:00(?:[.,]0+)?(?:Z|[+-]00:?00)?"
     r"|[IWEF]0000 00:00:00\.0+ +0+|0+:00:00(?:[.,]0+)?|0000-00-00"
 )
+_BUILD = regex(
+    r"\s*\[0+/0+\] (?:(?:\S*/)?(?:c\+\+|g\+\+|gcc|cc|clang\+{0,2}|nvcc|hipcc|ccache|ar|ld|cmake) "
+    r"|(?:Building|Linking|Generating) )"
+)
+"""What ninja prints of a library's kernels, compiled as a training begins."""
 _PLACE = regex(r"(?<![\w./-])[\w./-]{1,160}\.(?:py|cc|cpp|cu|c|h|hpp|rs|go):0+")
 _HAS_PLACE = regex(r"\.(?:py|cc|cpp|cu|c|h|hpp|rs|go):0")
 _VERSION = regex(r"0x[0a-f]{4,}|(?<![\w.])0+(?:\.0+){2,}\w*")
@@ -64,6 +70,7 @@ _TIME_UNITS = {
 }
 _PER_STEP_UNIT = regex(r"(ms|us|s|secs?|seconds?)/(?:it|iter|iteration|step|batch)$")
 _RATE_UNIT = regex(r"(?:it|its|iters?|iterations?|steps?|batch|batches)/s(?:ec|econd)?$")
+_SPEED = word_set("speed throughput rate train training avg average mean")
 _PHASES = TRAINING | VALIDATION | {"training"}
 
 _HEAD = regex(
@@ -139,6 +146,8 @@ class NumberToken:
 
 def read_shape(skeleton: str) -> Shape | None:
     """Return the shape of a skeleton, or None if the line says nothing about the training's progress."""
+    if _BUILD.match(skeleton):
+        return None
     framework = recognise(skeleton)
     text, ranks = find_ranks(skeleton)
     header = find_header(text) if _HEAD.search(text) else None
@@ -224,7 +233,8 @@ def _fields(text: str, bars: tuple[Bar, ...]) -> tuple[LoggedNumber, ...]:
             key, after = twin[1], twin[2]
         elif after and gap == " (":
             key, after = after, ""
-        role = classify(key) if key else Role("")
+        counting = token.total is not None and key.lower() in ("i", "idx")
+        role = Role("step", tier=1) if counting else classify(key) if key else Role("")
         if role.kind == "loss" and style == " " and (about := _told_at(key, text, token)):
             role = Role("step", role.phase, tier=1, about=about)
         if style == " " and not role.kind and text[token.end - 1] in "nNfFyY":
@@ -364,7 +374,9 @@ def _field(
     if per_step:
         role, scale = Role("total", phase), _TIME_UNITS[per_step[1]]
     elif _RATE_UNIT.match(unit) and kind in ("", "rate", "step"):
-        role = Role("rate", phase) if not key or kind == "rate" else Role("", phase)
+        role = Role("rate" if kind == "rate" or _SPEED.issuperset(words(key)) else "", phase)
+    elif unit in _TIME_UNITS and kind == "step" and token.unit_end == token.end + len(unit):
+        role = Role("", phase)  # `Step: 366ms`, `3s512ms`: how long one takes.
     elif unit in _TIME_UNITS and kind not in ("step", "epoch", "loss", "other"):
         scale = _TIME_UNITS[unit]
         if not kind:

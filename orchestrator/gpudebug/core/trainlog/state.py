@@ -15,7 +15,7 @@ from gpudebug.core.trainlog.names import Role
 from gpudebug.core.trainlog.occasions import Objectives, Occasions
 from gpudebug.core.trainlog.origin import OF_ENVIRONMENTS, SourceLines, rank_of
 from gpudebug.core.trainlog.phase_lines import PhaseLines, declared_in, phase_in
-from gpudebug.core.trainlog.readings import LineReadings
+from gpudebug.core.trainlog.readings import LONGEST_LINE, Line, LineReadings
 from gpudebug.core.trainlog.sections import (
     EVALUATION,
     PAGE,
@@ -29,7 +29,7 @@ from gpudebug.core.trainlog.sections import (
 )
 from gpudebug.core.trainlog.series import Point, Thinned
 from gpudebug.core.trainlog.shape import LoggedNumber, Shape
-from gpudebug.core.trainlog.steps import BAR, LONGEST_LINE, CounterReading, Key, Line, StepCounters
+from gpudebug.core.trainlog.steps import BAR, CounterReading, Key, StepCounters
 from gpudebug.core.trainlog.tables import Head, read_head, read_row
 from gpudebug.core.trainlog.text import clock, number, plain, readable, skeleton, stamp_seconds
 from gpudebug.core.trainlog.text import total as total_of
@@ -76,6 +76,7 @@ class LogState:
         self.frameworks: dict[str, int] = {}
         self.named: dict[str, Thinned[Point]] = {}
         self.stamps = Stamps()
+        self.told: float | None = None
         self.pages = PageLines()
         self.arrivals = False
         self.fractional: set[str] = set()
@@ -312,6 +313,7 @@ class LogState:
 
     def _settle(self, line: LineReadings, time: float | None, numbered: int | None) -> None:
         here, epoch = line.epoch is not None, None
+        self._tell(line)
         self._place(line)
         if line.epoch is not None:
             epoch = int(line.epoch) if line.epoch != self.epoch else None
@@ -332,7 +334,10 @@ class LogState:
                     if key in line.clocks:
                         self.timing.bar(source.key, n, *line.clocks[key])
                     told = self.section.phase == REPORTED and bool(line.losses)
-                    begun = trained or told or self.announced == WHOLE
+                    within = (kind, n) == ("epoch", 0) and any(
+                        k == "step" and m for _, k, _, m, _ in line.positions
+                    )
+                    begun = trained or told or within or self.announced == WHOLE
                     reading = CounterReading(n, total, line.time, self.epoch, here, begun, line.tested)
                     if self.steps.update(source, reading):
                         self.losses.begin_again()
@@ -344,6 +349,12 @@ class LogState:
             for name, tier, value in line.losses:
                 self.losses.add(name, tier, value, step, time, line.gradient_lost, printer)
         line.time_steps(self.timing, time)
+
+    def _tell(self, line: LineReadings) -> None:
+        """Take in the time that a line names as a number, in a log without any other."""
+        if line.told is not None and not self.arrivals and (line.time is None or line.time == self.told):
+            self.stamps.read(line.told)
+            line.time = self.told = line.told
 
     def _place(self, line: LineReadings) -> None:
         """Leave the section of evaluation if the line is of training: by its own word, or as it goes on."""

@@ -64,6 +64,7 @@ class CountedBar:
 class StepCounter:
     """One counter. `kind`: step, bar, other (no optimiser step) or epoch; `value` counts over epochs.
 
+    `guessed`: it was printed at intervals of `usual`, and how many an epoch has beyond the last is unknown.
     `spans`: it went on where an epoch ended, so that it counts through all of them; `rounds` are the epochs
     in which it was seen, `round` the last of them. `between`: how often it was drawn between the
     rounds of another bar.
@@ -83,6 +84,8 @@ class StepCounter:
     seen: int = 0
     unit: int = 0
     gap: int = 1
+    usual: int = 1
+    guessed: bool = False
     with_loss: int = 0
     at_zero: bool = False
     tested: bool = False
@@ -108,13 +111,14 @@ class StepCounter:
         elif n <= self.n and self._rolled(reading):
             self.base += self.total or self.n + (self.gap if self.at_zero else 0)
             self.rolls += 1
+            self.guessed = self.guessed or (not self.total and 1 < self.gap == self.usual)
         elif self.kind == "epoch" and self._begins_again(n):
             self.value, self.times = -1, Thinned()
             self.restarts += 1
         elif n <= self.n:
             return False
         else:
-            self.gap = n - self.n
+            self.usual, self.gap = self.gap, n - self.n
             later = reading.epoch is not None and (self.epoch is None or reading.epoch > self.epoch)
             self.spans = self.spans or (later and not reading.epoch_here)
         if self.unit != 1 and n and (total is None or n < total):
@@ -283,11 +287,12 @@ class StepCounters:
         if again and drawn is not None and drawn.order > bar.order and drawn.key[1] == bar.key[1]:
             drawn.between += drawn.with_loss <= max(drawn.seen // 2, bar.with_loss)
 
-    def counted(self) -> StepCounter | None:
+    def counted(self, watched: bool = False) -> StepCounter | None:
         """Return the leader, or the best named step where the leading bar counts what `timesteps` count, or
-        the one that counts through the run what the leader counts in each epoch.
+        the one that counts through the run what the leader counts in each epoch, or the epochs.
 
-        None if all that is left of a bar is its end in a later epoch."""
+        None if all that is left of a bar is its end in a later epoch. Of a run that is `watched`, a rate by
+        batches is worth more than their exact number."""
         leader, outer = self.leader, self.epoch_counter
         if leader is None:
             return None
@@ -299,7 +304,8 @@ class StepCounters:
         if leader.rolls:
             near = [s for s in named if abs(s.value - leader.value) <= ABOUT * leader.value]
             through = [s for s in near if not s.rolls and 2 * s.seen > leader.seen]
-            return max(through, key=StepCounter.score, default=leader)
+            otherwise = outer if outer and leader.guessed and not watched else leader
+            return max(through, key=StepCounter.score, default=otherwise)
         others = [s.value for s in self._sources.values() if s.kind == "other" and s.seen > 1]
         if leader.kind == "bar" and any(abs(n - leader.value) <= SAME * leader.value for n in others):
             return max(named, key=StepCounter.score, default=leader)
@@ -392,9 +398,3 @@ def unit_name(counter: StepCounter) -> str:
         return "optimizer steps"
     plain = {"epoch": "epochs", "other": "environment steps"}.get(counter.kind, "steps")
     return plain if counter.kind == "epoch" else _UNITS.get(parts[-1] if parts else "", plain)
-
-
-Line = tuple[str, float | None]
-"""A line's text and when it was there, in seconds since launch; None without times."""
-
-LONGEST_LINE = 512

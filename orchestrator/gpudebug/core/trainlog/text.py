@@ -196,14 +196,17 @@ def clock(text: bytes) -> float:
 
 
 _TIME = regex(r"(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?")
-_FULL = regex(r"(\d{4})[-/.](\d\d)[-/.](\d\d)|(\d\d)/(\d\d)/(\d{4})|(\d\d)[-/](\d\d)")
+_FULL = regex(
+    r"(\d{4})[-/.](\d\d)[-/.](\d\d)|(\d\d)/(\d\d)/(\d{4})|(\d\d)/(\d\d)/(\d\d)(?!\d)|(\d\d)[-/](\d\d)"
+)
 DAY = 86400.0
 
 
 def stamp_seconds(text: str) -> float | None:
     """Seconds of a stamp on a scale of its own: only differences between stamps of one log mean anything.
 
-    Months count 31 days, so a run across a month's end shows a gap of up to three days there.
+    Months count 31 days, so a run across a month's end shows a gap of up to three days there. A date of two
+    digits each may have any order: its day counts alike in each, and goes back at a month's end.
     """
     clock = _TIME.search(text)
     if clock is None:
@@ -212,11 +215,8 @@ def stamp_seconds(text: str) -> float | None:
     date = _FULL.search(text)
     if date is None:
         return seconds
-    year, month, day = (
-        (date[1], date[2], date[3])
-        if date[1]
-        else (date[6], date[4], date[5])
-        if date[6]
-        else ("0", date[7], date[8])
-    )
-    return ((int(year) * 12 + int(month)) * 31 + int(day)) * DAY + seconds
+    parts = [int(part) for part in date.groups() if part is not None]
+    if date[7]:
+        return sum(parts) * DAY + seconds
+    year, month, day = parts if date[1] else (parts[2], *parts[:2]) if date[4] else (0, *parts)
+    return ((year * 12 + month) * 31 + day) * DAY + seconds
