@@ -8,6 +8,7 @@ import pytest
 
 from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.trainlog.tables import find_header, find_rows, row_like
+from gpudebug.core.words import Trend
 
 
 @pytest.mark.parametrize(
@@ -75,3 +76,25 @@ def test_a_row_before_its_bar() -> None:
         "\r        2/2      0.52G      2.312      3.212         12        640: 100%|██| 4/4 [00:01<00:00,  3.2it/s]\n"
     )
     assert first_and_last(text) == (3.312, 2.312, 2)
+
+
+def test_losses_that_are_sums_since_the_row_before_are_judged_by_the_step() -> None:
+    """spaCy's table: a row every five times as many steps sums five times as much."""
+    head = "E    #       LOSS TOK2VEC  LOSS NER  ENTS_F  SCORE\n---  ------  ------------  --------  ------  ------\n"
+    found = []
+    for every in (20, 100):
+        rows = [
+            (step, sum(50 / (1 + s) for s in range(max(0, step - every), step + 1)))
+            for step in range(0, 601, every)
+        ]
+        reader = LogReader()
+        reader.feed(
+            (
+                head + "".join(f"  0  {s:6}          1.00  {v:8.2f}   90.00    0.90\n" for s, v in rows)
+            ).encode()
+        )
+        found.append(reader.summary())
+    assert [(one.trend, one.summed, one.steps) for one in found] == [(Trend.CONVERGING, True, 601)] * 2
+    few, many = (next(p.value for p in one.loss if p.step == 500) for one in found)
+    assert many == pytest.approx(few, rel=0.3)
+    assert found[1].last == pytest.approx(sum(50 / (1 + s) for s in range(500, 601)), abs=0.01)

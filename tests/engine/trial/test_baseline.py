@@ -6,6 +6,7 @@ import json
 import os
 import re
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -227,6 +228,31 @@ def test_a_baseline_that_leaves_no_room_says_so_at_once(tmp_path: Path) -> None:
     assert any(line.startswith(said) for line in campaign.json("status")["baselines"]["workload"]["advice"])
     campaign.propose("--set --work=0.1")
     assert said in campaign.run("next").expect(0).err
+
+
+@pytest.mark.parametrize(
+    ("losses", "said"),
+    [
+        (
+            lambda share: 2.0 + 8 * share,
+            "the loss is DIVERGING without any change: a trial has",
+        ),
+        (
+            lambda share: "nan" if share > 0.3 else 2.0,
+            "the loss is NAN without any change: a trial whose",
+        ),
+    ],
+)
+def test_a_baseline_whose_loss_is_broken_says_what_trials_are_held_to(
+    tmp_path: Path, losses: Callable[[float], object], said: str
+) -> None:
+    record(tmp_path / "recordings", "0001-baseline-workload", losses=losses)
+    campaign = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings")
+    assert any(line.startswith(said) for line in campaign.json("next")["advice"])
+    campaign.config.write_text(campaign.config.read_text() + "criteria: {loss: any}\n")
+    assert not any(
+        line.startswith(said) for line in campaign.json("status")["baselines"]["workload"]["advice"]
+    )
 
 
 WAITED_FOR = [{"util": 4.0, "power_w": 121}, *[{"util": 99.0, "power_w": 150}] * 7]

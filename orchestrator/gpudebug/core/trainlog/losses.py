@@ -96,12 +96,13 @@ Key = tuple[str, str, str]
 
 class Printer(NamedTuple):
     """Who printed a line: its rank, the number ahead of it that may be one, the step or the new epoch
-    that it names, and if it is a bar."""
+    that it names, if it is a bar, and of how many steps its losses are sums."""
 
     rank: str = ""
     numbered: int | None = None
     step: int | None = None
     bar: bool = False
+    summed: float = 1.0
 
 
 UNNAMED = Printer()
@@ -147,7 +148,7 @@ class Losses:
                 home[key, rank] = series
             self._printed += 1
             series.latest = self._printed
-            series.add(value, step, time, gradient_lost, printer.step)
+            series.add(value, step, time, gradient_lost, printer.step, printer.summed)
 
     def turn(self) -> None:
         """From here on the program trains something else."""

@@ -55,9 +55,9 @@ class LogSummary:
     `loss` is an even spread of the printed values (equal neighbours count once), `loss_begin` the first of
     them, `points` how many there were, `first` and `last` the ends; `loss_of` says whose it is where several
     ranks print one; `disordered`: its lines are out of order; `clock_back`: their stamps go back by more than
-    ten seconds; `pages` are HTML pages that were left out; `runs` began in the log, the last is what is told;
-    `followed`: another log's loss is before or behind it. `of_learner` says that they are a critic's or a
-    policy's, which need not fall.
+    ten seconds; `summed`: they are sums over several steps, and `loss` is that of one; `pages` are HTML pages
+    that were left out; `runs` began in the log, the last is what is told; `followed`: another log's loss is
+    before or behind it. `of_learner` says that they are a critic's or a policy's, which need not fall.
     `step_unit` is what the log counts: step, timesteps (of an environment), samples or epoch; `step_times`
     are (count, seconds since launch at which it was first seen) and `progress_per_s` the rate in that unit;
     `progress` says the same in the log's own word.
@@ -83,6 +83,7 @@ class LogSummary:
     loss_of: str | None = None
     disordered: bool = False
     clock_back: bool = False
+    summed: bool = False
     pages: int = 0
     runs: int = 1
     followed: bool = False
@@ -222,6 +223,7 @@ def _summarised(runs: LogRuns, exit_status: int | None, signal: int | None) -> L
         loss_of=state.losses.spoken_by(best),
         disordered=best is not None and best.disordered,
         clock_back=state.stamps.go_back,
+        summed=best is not None and best.summed,
         pages=state.pages.count,
         runs=runs.count,
         followed=state.losses.followed(best),

@@ -39,6 +39,7 @@ class LineReadings:
     part: float = 0.0
     grain: float = 0.0
     told: float | None = None
+    summed: float = 1.0
 
     def duration(self, kind: str, tier: int, value: float) -> None:
         """Take in seconds of a step, or of a part of it; of several by one name the first. Or when it was."""

@@ -228,7 +228,8 @@ class LossSeries:
     """One named series of loss values of one rank; neighbours that are equal count as one point.
 
     `of_bar`: a progress bar shows it; `zeros` counts its zeros, `size` is the sum of its magnitudes;
-    `undirected`: it may be one that rises where the program learns; `earliest` and `latest` are the places of
+    `undirected`: it may be one that rises where the program learns; `summed`: values are sums over several
+    steps, and its points are those of one; `earliest` and `latest` are the places of
     its ends among all that was printed.
     """
 
@@ -251,6 +252,7 @@ class LossSeries:
     first: float | None = None
     last: float | None = None
     rank: str = ""
+    summed: bool = False
     since: Thinned[Point] | None = None
     before: Thinned[Point] | None = None
     _named: int = -1
@@ -266,9 +268,10 @@ class LossSeries:
         time: float | None,
         gradient_lost: bool,
         named: int | None = None,
+        summed: float = 1.0,
     ) -> None:
         """Takes a value in; `gradient_lost` says that the same line showed a gradient that is not finite,
-        `named` is the step, or the new epoch, that it names."""
+        `named` is the step, or the new epoch, that it names, `summed` of how many steps it is the sum."""
         self.printed += 1
         finite = isfinite(value)
         if value == 0:
@@ -283,11 +286,13 @@ class LossSeries:
         self.last = value
         self.negative = self.negative or value < 0
         self.finite = self.finite and finite
-        self.points.add(Point(step, value, time))
+        self.summed = self.summed or summed != 1
+        point = Point(step, value / summed, time)
+        self.points.add(point)
         if len(self.begin) < BEGIN:
-            self.begin.append(Point(step, value, time))
+            self.begin.append(point)
         if self.since is not None:
-            self.since.add(Point(step, value, time))
+            self.since.add(point)
         if named is not None:
             self._again += named == self._named
             self._steps += named != self._named

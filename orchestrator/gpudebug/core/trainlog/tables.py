@@ -23,10 +23,14 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A table's head: its delimiter and columns with the place where each begins."""
+    """A table's head: its delimiter and columns with the place where each begins.
+
+    `sums`: losses are sums over the steps since the row before (spaCy's table, `E  #  LOSS NER …  SCORE`).
+    """
 
     sign: str
     columns: tuple[Column, ...]
+    sums: bool = False
 
     @property
     def measures(self) -> bool:
@@ -39,21 +43,23 @@ class Head:
         return any(c.role.phase == "val" and c.role.kind not in _COUNTERS for c in self.columns)
 
 
+TableRow = list[tuple[Column, float, float | None]]
+"""(column, value, total of a `n/total` cell)"""
+
+
 def read_head(text: bytes, sign: str, cells: tuple[Span, ...]) -> Head:
     columns = []
     names = [text[a:b].decode("ascii", "replace").strip("'\" ") for a, b in cells[:MAX_COLUMNS]]
-    summed = sums_parts(names)
+    summed, since_row = sums_parts(names), names[:2] == ["E", "#"]
     for name, (start, _) in zip(names, cells, strict=False):
         total = summed and name.lower() == "total"
         role = Role("loss") if total else classify(skeleton(name.encode()).decode())
         columns.append(Column(name.lower(), role, start))
-    return Head(sign, tuple(columns))
+    return Head(sign, tuple(columns), since_row)
 
 
-def read_row(
-    head: Head, text: bytes, rows: tuple[tuple[str, tuple[Span, ...]], ...]
-) -> list[tuple[Column, float, float | None]] | None:
-    """(column, value, total of a `n/total` cell) of a row under `head`; None if it is no row of it."""
+def read_row(head: Head, text: bytes, rows: tuple[tuple[str, tuple[Span, ...]], ...]) -> TableRow | None:
+    """Return the cells of a row under `head`; None if it is no row of it."""
     for sign, cells in rows:
         if sign != head.sign:
             continue
@@ -72,8 +78,8 @@ def _by_place(head: Head, text: bytes) -> list[bytes]:
     return [text[a:b].strip() for a, b in zip([0, *edges], [*edges, len(text)], strict=True)]
 
 
-def _values(head: Head, cells: list[bytes]) -> list[tuple[Column, float, float | None]] | None:
-    found: list[tuple[Column, float, float | None]] = []
+def _values(head: Head, cells: list[bytes]) -> TableRow | None:
+    found: TableRow = []
     for column, cell in zip(head.columns, cells, strict=True):
         if not column.role.kind:
             continue

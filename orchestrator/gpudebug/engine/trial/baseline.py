@@ -21,11 +21,12 @@ from gpudebug.core.statistics.units import judged_by, rate_for
 from gpudebug.core.verdict import machine, turns
 from gpudebug.core.verdict.gates.delta import missing_in
 from gpudebug.core.verdict.gates.figures import judged_mean, judged_text, mean, utilisations
-from gpudebug.core.verdict.gates.outcome import NO_LOSS, infers
+from gpudebug.core.verdict.gates.outcome import NO_LOSS, infers, worst_trend
 from gpudebug.core.verdict.run_plan import losses_awaited
 from gpudebug.core.verdict.turns import runs_of
 from gpudebug.core.verdict.unlike import unlike
 from gpudebug.core.verdict.work import choose, shown
+from gpudebug.core.words import Trend
 from gpudebug.edges import templates
 from gpudebug.engine.campaign.campaign import Setup
 from gpudebug.engine.campaign.files import workload_of
@@ -273,11 +274,23 @@ def advice(setup: Setup, campaign: Campaign, role: str, runs: Sequence[MeasuredR
     return lines
 
 
+_BROKEN = {
+    Trend.NAN: "a trial whose loss is NAN is REJECTED; mend the training first",
+    Trend.DIVERGING: "a trial has to be no higher at equal steps; if learning does not lower this figure, "
+    "criteria.learning in gpudebug.yaml names another",
+}
+
+
 def _without_learning(config: Config, runs: Sequence[MeasuredRun]) -> list[str]:
     """Return why learning cannot be judged by these runs, and what would change that; nothing if it can."""
     evidence = [m.evidence for m in runs]
     missing = next((e.loss.advice for e in evidence if e.loss.advice), None)
-    if missing is None or config.criteria.loss == "any" or learning_of(config, runs):
+    if config.criteria.loss == "any" or learning_of(config, runs):
+        return []
+    broken = worst_trend(evidence)
+    if broken in (Trend.NAN, Trend.DIVERGING):
+        return [f"the loss is {broken} without any change: {_BROKEN[broken]}"]
+    if missing is None:
         return []
     return [NO_LOSS] if infers(evidence) else [missing, UNJUDGED]
 

@@ -196,6 +196,20 @@ def test_a_flat_loss_is_judged_at_equal_steps(
     assert (found.value, found.result) == ("PLATEAU", result)
 
 
+@pytest.mark.parametrize(
+    ("new", "result"),
+    [((2.0, 3.0), Result.PASS), ((2.0, 2.8), Result.PASS), ((2.0, 9.0), Result.FAIL)],
+)
+def test_a_loss_that_rises_in_the_baseline_too_is_judged_at_equal_steps(
+    new: tuple[float, float], result: Result
+) -> None:
+    old = before(2.0, 3.0, Trend.DIVERGING)
+    found = gate(verdict(old, after(*new, Trend.DIVERGING)), "loss")
+    assert (found.value, found.result) == ("DIVERGING", result)
+    whole = gate(verdict(old, after(*new, Trend.DIVERGING, outcome=Outcome.COMPLETED)), "loss")
+    assert whole.result is Result.UNKNOWN
+
+
 def test_a_flat_loss_of_runs_that_ended_by_themselves_stays_unknown() -> None:
     found = verdict(before(2.0, 2.0), after(2.0, 2.0, outcome=Outcome.COMPLETED))
     assert gate(found, "loss").result is Result.UNKNOWN

@@ -43,16 +43,16 @@ def alive_gate(gate: Gate) -> Gate:
 
 
 def learns_as_the_baseline(gate: Gate, case: TrialCase) -> Gate:
-    """Return the loss gate of a trial whose loss is flat (PLATEAU), judged at equal work.
+    """Return the loss gate of a trial whose loss is flat, or rises as the baseline's does, at equal work.
 
     The beginning of a long training, or a short version of one, need not fall as far as a trend asks. What
     counts is that it is no higher than the baseline's at the same steps, where the baseline's is flat, too,
     and surely falls; in runs that were ended it need not. Where that is not known the gate stays as it is.
     """
-    flat = gate.value == Trend.PLATEAU and gate.result is Result.UNKNOWN
+    open_ = gate.value in (Trend.PLATEAU, Trend.DIVERGING) and gate.result is Result.UNKNOWN
     ended = ended_by_plan(case.after)
     alike = ended or all(e.loss.trend is Trend.PLATEAU for e in case.before)
-    if not flat or case.setting.other_steps or not alike:
+    if not open_ or case.setting.other_steps or not alike:
         return gate
     sides = [[e.loss.curve for e in runs] for runs in (case.before, case.after)]
     if len({e.loss.name for e in (*case.before, *case.after)}) > 1:
@@ -70,11 +70,12 @@ def learns_as_the_baseline(gate: Gate, case: TrialCase) -> Gate:
     if isinstance(apart, str):
         return gate
     value, low = apart.value, apart.low or 0.0
+    course = "flat" if gate.value == Trend.PLATEAU else "rising"
     if value <= HARMLESS_LEVEL or low <= 0:
         return _judged(
-            gate, Result.PASS, f"flat in the baseline too; at equal steps {value:+.1%} of its loss"
+            gate, Result.PASS, f"{course} in the baseline too; at equal steps {value:+.1%} of its loss"
         )
-    note = f"flat, and at equal steps {value:+.1%} of the baseline's loss above it"
+    note = f"{course}, and at equal steps {value:+.1%} of the baseline's loss above it"
     return _judged(gate, Result.FAIL if low > HARMFUL_LEVEL else Result.UNKNOWN, note)
 
 
@@ -182,7 +183,7 @@ def loss_gate(case: TrialCase) -> Gate:
         return gate.model_copy(update={"result": Result.SKIPPED, "note": NO_LOSS})
     if trend is Trend.CONVERGING:
         return gate.model_copy(update={"result": Result.PASS})
-    if trend in (Trend.NAN, Trend.DIVERGING):
+    if trend is Trend.NAN or (trend is Trend.DIVERGING and worst_trend(case.before) is not Trend.DIVERGING):
         return gate.model_copy(update={"result": Result.FAIL})
     advice = next((e.loss.advice for e in case.after if e.loss.advice), None)
     return learns_as_the_baseline(gate.model_copy(update={"note": advice}), case)

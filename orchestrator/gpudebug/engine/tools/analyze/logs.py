@@ -206,6 +206,8 @@ def _notes(head: bytes, found: LogSummary, broken: str | None, source: str | Non
         yield "its lines are out of order: their steps or epochs fall often, so the loss has no trend"
     if found.clock_back:
         yield "its clock goes back within the log: no rate is taken from its time stamps"
+    if found.summed:
+        yield "its losses are sums since the row before: the trend is that of the loss of a step"
     if found.followed:
         yield f"two logs seem to follow each other in the file: the loss is that of {found.points} values"
     if found.runs > 1:
