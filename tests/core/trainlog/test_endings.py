@@ -56,6 +56,8 @@ LINES = (
     ("mpirun noticed that process rank 1 with PID 0 on node n1 exited on signal 9 (Killed).", "signal"),
     ("['/usr/bin/python', '-u', 'train.py'] exits with return code = -9", "signal"),
     ("Exited with exit code 1.", "exception"),
+    ("[INFO] [launch.py:328:sigkill_handler] Main process received SIGINT, exiting", "interrupted"),
+    ("Application killed by user.", "signal"),
     (
         "torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with signal SIGKILL",
         "signal",

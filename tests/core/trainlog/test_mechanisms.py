@@ -129,6 +129,7 @@ CASES = (
     Case("an epoch and a step in brackets", "".join(f"[{e}, {n:5}] loss: {3 - e / 2 - n / 9e4:.3f}\n" for e in (1, 2, 3) for n in range(2000, 12001, 2000)), 1.367),
     Case("a range of batches", "".join(f"Epoch[{e}] Batch [{n}-{n + 20}]\tSpeed: 812.1 samples/sec\tcross-entropy={2.5 - e / 2 - n / 900:.4f}\n" for e in range(3) for n in range(0, 100, 20)), 1.4111),
     Case("a step by its index", "".join(f"i={n}/60 epoch={e} loss={3 - e / 2 - n / 90:.1f}\n" for e in range(3) for n in (20, 40, 60)), 1.3, 180),
+    Case("an epoch's number ahead of its name", "".join(f"{e}-epoch ({n}/60): total loss {3 - e / 2 - n / 90:.1f}, parts: 1.0\n" for e in range(3) for n in (20, 40, 60)), 1.3, 180),
     Case("how long a step takes", each("epoch {i}\nTot: 4m10s | Step: {n}ms\ntrainLoss {loss}\n"), 0.7, trend="CONVERGING"),
     Case("the compiler of a library", "[1/2] /usr/bin/nvcc -c a.cu -o a.cuda.o\n[2/2] c++ a.cuda.o -shared -o a.so\n", None, trend="UNKNOWN"),
     Case("a named rate in steps", each("global step {n}/60, loss: {loss}, lr: 0.0{i}, speed: 4.{i} step/s\n"), 0.7, 60, 4.25),

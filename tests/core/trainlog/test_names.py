@@ -44,6 +44,8 @@ from gpudebug.core.trainlog.names import classify, phase_of, words
         ("ent_coef", "", "", 0),
         ("step", "step", "", 0),
         ("Iteration", "step", "", 1),
+        ("max_epochs", "epochs", "", 0),
+        ("warmup_epochs", "", "", 0),
         ("Critic_Steps", "step", "", 2),
         ("batch i", "step", "", 1),
         ("trainer/global_step", "step", "", 0),

@@ -163,8 +163,9 @@ _ENDINGS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             "signal",
             r"\*\*\* (?:JOB|STEP) .{0,80}CANCELLED|CANCELLED (?:AT|DUE TO)|TERM_[A-Z]+LIMIT|PBS: job killed"
             r"|srun: error: \S+: tasks? [\d,-]+: (?:Killed|Terminated|Segmentation|Bus error|Aborted)"
-            r"|terminate called|libc\+\+abi: terminating|Fatal Python error",
+            r"|terminate called|libc\+\+abi: terminating|Fatal Python error|^Application killed by user",
         ),
+        ("interrupted", r"\b[Rr]eceived SIGINT\b"),
         (
             "nccl",
             r"Watchdog caught collective operation timeout|watchdog thread terminated with exception"

@@ -175,7 +175,7 @@ def _position(name: str, parts: list[str], bag: frozenset[str], phase: str) -> R
         bag, parts = frozenset(parts[cut + 1 :]), parts[cut + 1 :]
         if not parts:
             return None
-    if "epochs" in bag and not bag & _STEP:
+    if "epochs" in bag and not bag & (_STEP | _NOT_A_STEP):
         return Role("epochs", phase)
     if "epoch" in bag and not bag & (_NOT_A_STEP | _LIMIT | {"loss"}) and not bag & _STEP:
         return Role("epoch", phase, about=about)

@@ -48,6 +48,7 @@ _DELIMITER = regex(r"[|,;{}\[\]()~\t]|:(?!:)|\s{2,}|\s-+\s|^-+\s|=>|\s\*+\s|\.\s
 _TWIN = regex(r"([A-Za-z_]{1,40}) \(([A-Za-z_]{1,40})\): $")
 _PARENT = regex(r"([A-Za-z_]{1,40})\[([A-Za-z_]{1,40})$")
 _NOTE = regex(r" ?[\[(](?:0+ ?[-:,] ?0+|(?:mean|avg|average|last|over)\b[^\[\]()]{0,40})[\])](?= ?[:=])")
+_OF_EPOCH = regex(r"^[- ]epoch \($|(?<![A-Za-z_])(?:i|idx)[=:] ?$")  # `0-epoch (99/400)`, `i=99/400`
 _RANGE = regex(r"(?<=[\[(])0+-(?=0+[\])])")
 """What a range of batches begins with: its end is how far they came."""
 _PAIR = regex(r"\W{0,3}[\[(] *(?P<epoch>0+), *(?P<step>0+) *[\])].*(?:loss|Loss)")
@@ -233,7 +234,7 @@ def _fields(text: str, bars: tuple[Bar, ...]) -> tuple[LoggedNumber, ...]:
             key, after = twin[1], twin[2]
         elif after and gap == " (":
             key, after = after, ""
-        counting = token.total is not None and key.lower() in ("i", "idx")
+        counting = token.total is not None and _OF_EPOCH.search(gap)
         role = Role("step", tier=1) if counting else classify(key) if key else Role("")
         if role.kind == "loss" and style == " " and (about := _told_at(key, text, token)):
             role = Role("step", role.phase, tier=1, about=about)
