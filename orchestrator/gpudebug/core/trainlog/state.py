@@ -30,7 +30,7 @@ from gpudebug.core.trainlog.sections import (
 from gpudebug.core.trainlog.series import Point, Thinned
 from gpudebug.core.trainlog.shape import LoggedNumber, Shape
 from gpudebug.core.trainlog.steps import BAR, CounterReading, Key, StepCounters
-from gpudebug.core.trainlog.tables import Head, TableRow, read_head, read_row
+from gpudebug.core.trainlog.tables import Head, read_head, read_row
 from gpudebug.core.trainlog.text import clock, number, plain, readable, skeleton, stamp_seconds
 from gpudebug.core.trainlog.text import total as total_of
 from gpudebug.core.trainlog.timing import Stamps, Timing
@@ -72,7 +72,6 @@ class LogState:
         self.scan = FailureScan()
         self.sources = SourceLines()
         self.head: Head | None = None
-        self.row_at = -1.0
         self.epoch: float | None = None
         self.frameworks: dict[str, int] = {}
         self.named: dict[str, Thinned[Point]] = {}
@@ -306,19 +305,12 @@ class LogState:
     def _row(self, text: bytes, shape: Shape, line: LineReadings) -> bool:
         """Takes in a row of the table whose head was seen last; False if the line is not a row."""
         found = read_row(self.head, text, shape.rows) if self.head else None
-        if found and self.head is not None and self.head.sums:
-            line.summed = self._since_row(found)
+        line.summed = self.head.steps_since(found) if found and self.head else 1.0
         for column, value, total in found or ():
             if column.role.kind not in ("data", "update", "total", "part", "rate"):
                 self._take(column.role, ("row", column.name), value, total, line)
         line.tested = bool(found) and self.head is not None and self.head.evaluates
         return bool(found)
-
-    def _since_row(self, row: TableRow) -> float:
-        """Return how many steps were made since the row before; the first step's number is 0."""
-        before = self.row_at
-        self.row_at = next((value for column, value, _ in row if column.role.kind == "step"), before)
-        return self.row_at - before if self.row_at > before else 1.0
 
     def _settle(self, line: LineReadings, time: float | None, numbered: int | None) -> None:
         here, epoch = line.epoch is not None, None

@@ -21,16 +21,22 @@ class Column:
     start: int
 
 
-@dataclass(frozen=True, slots=True)
+TableRow = list[tuple[Column, float, float | None]]
+"""(column, value, total of a `n/total` cell)"""
+
+
+@dataclass(slots=True)
 class Head:
     """A table's head: its delimiter and columns with the place where each begins.
 
-    `sums`: losses are sums over the steps since the row before (spaCy's table, `E  #  LOSS NER …  SCORE`).
+    `sums`: losses are sums over the steps since the row before (spaCy's table, `E  #  LOSS NER …  SCORE`),
+    which is that of step `at`.
     """
 
     sign: str
     columns: tuple[Column, ...]
     sums: bool = False
+    at: float = -1.0
 
     @property
     def measures(self) -> bool:
@@ -42,9 +48,11 @@ class Head:
         """Whether a row has an evaluation, which shows what was made by the steps before it."""
         return any(c.role.phase == "val" and c.role.kind not in _COUNTERS for c in self.columns)
 
-
-TableRow = list[tuple[Column, float, float | None]]
-"""(column, value, total of a `n/total` cell)"""
+    def steps_since(self, row: TableRow) -> float:
+        """Take a row in; return over how many steps its losses are sums. The first step's number is 0."""
+        before = self.at
+        self.at = next((value for column, value, _ in row if column.role.kind == "step"), before)
+        return self.at - before if self.sums and self.at > before else 1.0
 
 
 def read_head(text: bytes, sign: str, cells: tuple[Span, ...]) -> Head:
