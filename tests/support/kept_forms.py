@@ -280,6 +280,12 @@ KEPT = {
         "CSV",
         (10,),
     ),
+    "rows that end with an empty cell": Form(
+        "Timestamp, CPU_Util, GPU_Utilization, Extra Power\n"
+        + "".join(f"2026-03-09 14:05:{n:02d}, 1, 10%, \n" for n in range(12)),
+        "CSV",
+        (10,),
+    ),
     "below times of half a day": Form(
         "".join(
             f"==== Mon Mar  9 {hour}:00:00 {half} EDT 2026 ====\nutilization.gpu [%]\n10 %\n"

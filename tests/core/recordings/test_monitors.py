@@ -305,6 +305,18 @@ def test_a_gpu_with_an_error_in_its_row_is_one() -> None:
     assert [(d.gpu_util, d.power_w, d.mem_used_mb) for d in devices] == [(10, 46, 1234), (None, None, 1234)]
 
 
+def test_a_gpu_that_is_lost_is_named() -> None:
+    box, at_end = FORMS["nvidia-smi"].text, FORMS["nvidia-smi"].text.rindex("Mon Mar")
+    gone = box[at_end:].replace(
+        "46W / 400W |    1234MiB / 40960MiB |     90%", "ERR! / ERR! | GPU is lost | ERR!"
+    )
+    found = read(box + gone)
+    assert (found.unreadable, found.notes[0]) == (
+        1,
+        "a GPU is lost in 1 reading: its driver could not reach it any more",
+    )
+
+
 def test_a_clock_that_is_coarser_than_its_rows_gives_no_period_of_its_own() -> None:
     rows = "".join(f"2026-03-09 14:05:{n // 10:02d},0,50\n" for n in range(400))
     whole = read_recording(lines(f"timestamp,gpu_id,gpu_util\n{rows}"), "f").whole

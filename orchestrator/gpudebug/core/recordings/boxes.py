@@ -11,6 +11,7 @@ from gpudebug.core.recordings.collect import Collector
 from gpudebug.core.recordings.names import FIGURES, NamedFigure, named
 from gpudebug.core.recordings.sources import TEXT, source_of
 from gpudebug.core.recordings.tables import NamedColumns, spaced
+from gpudebug.core.words import counted
 
 _BARS = str.maketrans("│┃║", "|||")
 _RULE = regex(r"[\s|+=─━═╞╡╪╤╧├┤┼┬┴┌┐└┘╒╕╘╛╔╗╚╝╠╣╟╢╬╦╩#*_-]+")
@@ -37,6 +38,7 @@ class Boxes:
         self._header: list[list[list[str]]] = []
         self._heading = ""
         self._title = ""
+        self._lost = 0
         self._line = 0
 
     def take(self, line: str, number: int) -> None:
@@ -45,6 +47,11 @@ class Boxes:
         self._heading = self._heading if self._block else ""
         self._heading += text
         self._block.append([spaced(pane) for pane in text.split("|")])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        lost = f"a GPU is lost in {counted(self._lost, 'reading')}: its driver could not reach it any more"
+        return (lost,) if self._lost else ()
 
     def end(self) -> None:
         """A block ends: at a line that only draws, or at one outside of the box."""
@@ -80,6 +87,8 @@ class Boxes:
                 cells += pane if len(pane) == len(names) else [""] * len(names)
         if not self._collector.take(cells):
             self._collector.unreadable += 1
+            if any("GPU is lost" in cell for line in block for pane in line for cell in pane):
+                self._lost += 1
 
 
 def _figures(block: Sequence[Sequence[Sequence[str]]]) -> list[tuple[int, NamedFigure]]:

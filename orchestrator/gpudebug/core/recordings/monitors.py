@@ -319,6 +319,7 @@ class _Reader:
     def finish(self) -> MonitorRows:
         self._boxes.end()
         found = self.collector.finish()
+        found.notes += self._boxes.notes
         if self._odd:
             line, width, named = self._odd
             cells = "1 cell" if width == 1 else f"{width} cells"

@@ -115,7 +115,8 @@ def header_of(line: str, *, after: Sequence[str] = ()) -> NamedColumns | None:
     text = text.lstrip("#").strip() if hashed else text
     for delimiter in _DELIMITERS:
         if delimiter in text:
-            return _columns(delimited(delimiter, text), partial(_bare_row, delimiter), hashed, after)
+            cells = delimited(delimiter, text)
+            return _columns(cells, partial(_bare_row, delimiter, len(cells)), hashed, after)
     by_words = text.split()
     if not by_words:
         return None
@@ -144,8 +145,11 @@ def _alone(line: str) -> list[str]:
     return [line.strip()]
 
 
-def _bare_row(delimiter: str, line: str) -> list[str]:
-    return delimited(delimiter, line.strip().lstrip("#").strip() if line.lstrip().startswith("#") else line)
+def _bare_row(delimiter: str, width: int, line: str) -> list[str]:
+    """Return the cells of a row; a comma at its end may stand before an empty cell."""
+    found = delimited(delimiter, line.strip().lstrip("#").strip() if line.lstrip().startswith("#") else line)
+    ended = len(found) == width - 1 and line.rstrip("\r\n").endswith(delimiter + " ")
+    return [*found, ""] if ended else found
 
 
 def _columns(

@@ -134,6 +134,7 @@ def test_a_training_file(tmp_path: Path, text: str, progress: tuple[int, str], n
     ("text", "said"),
     [
         ("".join(f"{n},{n / 100},0.1\n" for n in range(10, 90, 10)), "does not name its columns"),
+        ("".join(f"{n + 0.5}\n" for n in range(9)), "does not name its columns"),
         (
             "".join(f"2026-03-09 14:05:{n:02d}, 4.6%,205,{40 + n / 9:.1f}\n" for n in range(9)),
             "does not name",

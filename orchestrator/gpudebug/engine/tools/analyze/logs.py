@@ -137,10 +137,10 @@ def _refuse_table(path: Path, text: str, *, bare: bool) -> None:
     """GpudebugError for a table whose columns are named and none a training's; `bare`: or not named."""
     rows = [_CELL_ENDS.split(line.strip()) for line in text.split("\n", 30)[:30] if line.strip()][:_ROWS]
     widths = {len(row) for row in rows}
-    if len(rows) < 2 or len(widths) > 1 or widths == {1} or _COUNTED.search(text.split("\n", 1)[0]):
+    if len(rows) < 2 or len(widths) > 1 or _COUNTED.search(text.split("\n", 1)[0]):
         return
     figures = [any(map(_NUMBERS.fullmatch, row)) for row in rows]
-    if not figures[0] and any(figures) and not moment(rows[0][0]):
+    if widths != {1} and not figures[0] and any(figures) and not moment(rows[0][0]):
         problem, then = (
             f"names no loss, step or figure of a GPU: {', '.join(map(str.strip, rows[0][:6]))}",
             f"give {KNOWN}",
