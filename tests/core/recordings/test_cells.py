@@ -78,4 +78,5 @@ def test_a_time_of_day_is_no_date() -> None:
 
 def test_a_date_in_a_heading() -> None:
     assert dated("host  Mon Mar  9 14:05:07 2026  550.54.15") == "Mon Mar  9 14:05:07 2026"
+    assert dated("==== Mon Mar  9 02:05:07 PM EDT 2026 ====") == "Mon Mar  9 02:05:07 PM EDT 2026"
     assert dated("2026-03-09 14:05:07 " + "word " * 20) is None

@@ -305,6 +305,14 @@ def test_a_gpu_with_an_error_in_its_row_is_one() -> None:
     assert [(d.gpu_util, d.power_w, d.mem_used_mb) for d in devices] == [(10, 46, 1234), (None, None, 1234)]
 
 
+def test_a_line_of_many_words_keeps_its_date() -> None:
+    rows = "".join(
+        f"2026-03-09 14:05:{n:02d} | Power Usage: 49.35W/320.0W | Memory Usage: 17% | GPU Utilization: 11%\n"
+        for n in range(9)
+    )
+    assert read_recording(lines(rows), "f").whole.start == "2026-03-09 14:05:00"
+
+
 def test_a_gpu_that_is_lost_is_named() -> None:
     box, at_end = FORMS["nvidia-smi"].text, FORMS["nvidia-smi"].text.rindex("Mon Mar")
     gone = box[at_end:].replace(

@@ -148,9 +148,16 @@ def dated(line: str) -> str | None:
     """Return the date in a line that says hardly more, as `watch` and `gpustat` head what they print."""
     if len(line) > 200 or len(line.split()) > _MOST_WORDS:
         return None
-    found = _DATE_INSIDE.search(line)
-    if found is None and _YEAR.search(line) and not _TABULAR.search(line):
+    date = date_in(line)
+    if date is None and _YEAR.search(line) and not _TABULAR.search(line):
         found = _CLOCK_INSIDE.search(line)
+        date = found.group() if found else None
+    return date
+
+
+def date_in(line: str) -> str | None:
+    """Return the first date with a time of day in a line, whatever else it says."""
+    found = _DATE_INSIDE.search(line)
     return found.group() if found else None
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpudebug.core.lazy import regex
 from gpudebug.core.recordings import names as of
-from gpudebug.core.recordings.cells import dated
+from gpudebug.core.recordings.cells import date_in
 from gpudebug.core.recordings.names import NamedFigure, named
 from gpudebug.core.recordings.sources import LINES, TEGRASTATS
 from gpudebug.core.recordings.tables import METRICS, NamedColumns
@@ -84,7 +84,7 @@ def _logged(line: str) -> tuple[NamedColumns, list[str]] | None:
     if "gpu_util" not in cells:
         return None
     at = _TIME_OF_DAY.search(line)
-    time = dated(line) or (at.group() if at else None)
+    time = date_in(line) or (at.group() if at else None)
     found = [cells.get(name, "") for name in _LOGGED_NAMES[:5]]
     return (LOGGED_TIMED, [*found, time]) if time else (LOGGED, found)
 
