@@ -84,14 +84,14 @@ class MonitorRows:
 @dataclass(slots=True)
 class _Gathered:
     """Rows of one stretch before their GPUs and times are settled: `stamp` of each, of which date,
-    its `tick`, and its `cells` if no column that is known tells GPUs apart."""
+    its `tick`, and its cells that are `words` if no column that is known tells GPUs apart."""
 
     part: RowStretch
     stamps: list[float | None] = field(default_factory=list)
     dates: list[int] = field(default_factory=list)
     ticks: list[int] = field(default_factory=list)
     blocks: list[int] = field(default_factory=list)
-    cells: list[Sequence[str]] = field(default_factory=list)
+    words: list[Sequence[str]] = field(default_factory=list)
 
 
 class Collector:
@@ -173,7 +173,8 @@ class Collector:
             return False
         for one in found:
             self._put(gathered, one, time)
-        gathered.cells += [] if columns.identity else [cells] * len(found)
+        if not columns.identity:
+            gathered.words += [[cell if cell[:1].isalpha() else "" for cell in cells]] * len(found)
         return True
 
     def _time(self, columns: NamedColumns, cells: Sequence[str]) -> float:
@@ -287,7 +288,7 @@ def _settle(gathered: _Gathered) -> str | None:
     whole = [block for block in blocks if len(block) == size]
     place = _telling_column(gathered, whole)
     if place is not None:
-        named = zip(part.rows, gathered.cells, strict=True)
+        named = zip(part.rows, gathered.words, strict=True)
         part.rows = [row._replace(key=cells[place]) for row, cells in named]
         name = part.columns.names[place]
         return (
@@ -317,11 +318,10 @@ def _counts_rows(part: RowStretch) -> bool:
 
 def _telling_column(gathered: _Gathered, blocks: Sequence[range]) -> int | None:
     """Return the first column that names each row of a reading, with the same names in all of them."""
-    known = {at for at, _ in gathered.part.columns.figures}
-    for at, name in enumerate(gathered.part.columns.names if gathered.cells else ()):
-        each = [{gathered.cells[row][at] for row in block} for block in blocks]
+    for at, name in enumerate(gathered.part.columns.names if gathered.words else ()):
+        each = [{gathered.words[row][at] for row in block} for block in blocks]
         alike = len(each[0]) == len(blocks[0]) and all(one == each[0] for one in each)
-        if name and at not in known and alike and all(cell[:1].isalpha() for cell in each[0]):
+        if name and alike and all(each[0]):
             return at
     return None
 
