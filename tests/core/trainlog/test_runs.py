@@ -74,6 +74,21 @@ def test_a_run_that_failed_as_it_began_is_told_beside_what_was_trained(tmp_path:
     assert found.failure.lines[-1].endswith("no such device")
 
 
+def falling(counts: range, line: str = "Iteration [{n}/1000], loss: {loss:.4f}\n", start: float = 3.0) -> str:
+    return "".join(line.format(n=n, loss=start / (1 + n / 40)) for n in counts)
+
+
+def test_steps_and_a_loss_that_are_back_where_they_began_are_another_run() -> None:
+    found = told((falling(range(10, 700, 10)) + falling(range(10, 300, 10))).encode())
+    assert (found.runs, found.steps, found.trend) == (2, 290, Trend.CONVERGING)
+    assert found.first == pytest.approx(2.0, abs=0.01)
+
+
+def test_batches_of_epochs_that_are_not_printed_are_one_run() -> None:
+    epochs = "".join(falling(range(0, 100, 10), "batch {n} loss {loss:.4f}\n", 3.0 / 2**e) for e in range(4))
+    assert told(epochs.encode()).runs == 1
+
+
 EPOCHS = "Loading shards\nShuffling them\nBuilding batches\n"
 
 

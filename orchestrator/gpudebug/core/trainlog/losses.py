@@ -150,6 +150,12 @@ class Losses:
             series.latest = self._printed
             series.add(value, step, time, gradient_lost, printer.step, printer.summed)
 
+    @property
+    def back(self) -> bool:
+        """Whether the loss is back where it began."""
+        best = self.best()
+        return best is not None and best.back
+
     def turn(self) -> None:
         """From here on the program trains something else."""
         for series in (*self._series.values(), *self._numbered.values()):

@@ -2,12 +2,13 @@
 dies of an exception, comes again.
 
 A logger's file in append mode, and `>>`, keep runs one behind the other. The last of them is read alone,
-unless its counter goes on where the one before had come to: then it is the same training, resumed.
+unless its counter goes on where the one before had come to: then it is the same training, resumed. Without
+such lines, steps and a loss that are back where they began tell of another run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from gpudebug.core.lazy import regex
 from gpudebug.core.trainlog.state import LogState
@@ -92,15 +93,24 @@ class LogRuns:
             if self._decided(self._beginning):
                 return
         self.state.read(segment, time)
-        if time is None and self._beginning is None and self._opening.take(segment, self.state):
-            self._begin()
+        if time is not None or self._beginning is not None:
+            return
+        leader = self.state.steps.leader
+        if leader is not None and leader.anew:
+            leader.anew = False
+            if self.state.losses.back:
+                self.state = self._another([segment])
+                self.count += 1
+        if self._opening.take(segment, self.state):
+            self._beginning = self._another(self._opening.ahead)
+            self._opening.forget()
 
-    def _begin(self) -> None:
-        self._beginning = beginning = self._fresh()
-        beginning.learned, beginning.pattern_seconds = self.state.learned, self.state.pattern_seconds
-        for segment in self._opening.ahead:
-            beginning.read(segment, None)
-        self._opening.forget()
+    def _another(self, segments: Iterable[bytes]) -> LogState:
+        found = self._fresh()
+        found.learned, found.pattern_seconds = self.state.learned, self.state.pattern_seconds
+        for segment in segments:
+            found.read(segment, None)
+        return found
 
     def _decided(self, beginning: LogState) -> bool:
         """Tell whether another run began: its counter stands where that of the one before had begun, or both

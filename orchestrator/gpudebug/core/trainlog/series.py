@@ -320,12 +320,16 @@ class LossSeries:
             return 1
         return round((self._again + self._steps) / self._steps)
 
+    @property
+    def back(self) -> bool:
+        """Whether it is nearer to where it began than to what it had come to, two values ago."""
+        kept = [p.value for p in self.points.items() if isfinite(p.value)]
+        return len(kept) >= FEWEST_OF_ONE and abs(kept[-1] - kept[0]) <= abs(kept[-1] - median(kept[-4:-2]))
+
     def turn(self, *, if_back: bool = False) -> None:
         """From here on the loss is another objective's; `if_back`: if it went back to where it began."""
-        if if_back:
-            kept = [p.value for p in self.points.items() if isfinite(p.value)]
-            if len(kept) < FEWEST_OF_ONE or abs(kept[-1] - kept[0]) > abs(kept[-1] - median(kept[-4:-2])):
-                return
+        if if_back and not self.back:
+            return
         if self.since is None or self.since.count >= FEWEST_OF_ONE:
             self.before = self.since if self.since is not None else copy.deepcopy(self.points)
         self.since = Thinned()

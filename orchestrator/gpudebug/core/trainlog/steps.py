@@ -65,9 +65,9 @@ class StepCounter:
     """One counter. `kind`: step, bar, other (no optimiser step) or epoch; `value` counts over epochs.
 
     `guessed`: it was printed at intervals of `usual`, and how many an epoch has beyond the last is unknown.
-    `spans`: it went on where an epoch ended, so that it counts through all of them; `rounds` are the epochs
-    in which it was seen, `round` the last of them. `between`: how often it was drawn between the
-    rounds of another bar.
+    `anew`: it goes on from where it began, and no epoch tells why. `spans`: it went on where an epoch ended,
+    so that it counts through all of them; `rounds` are the epochs in which it was seen, `round` the last of
+    them. `between`: how often it was drawn between the rounds of another bar.
     """
 
     key: Key
@@ -86,6 +86,7 @@ class StepCounter:
     gap: int = 1
     usual: int = 1
     guessed: bool = False
+    anew: bool = False
     with_loss: int = 0
     at_zero: bool = False
     tested: bool = False
@@ -116,6 +117,7 @@ class StepCounter:
             self.value, self.times = -1, Thinned()
             self.restarts += 1
         elif n <= self.n:
+            self.anew = self.anew or (self.kind == "step" and reading.epoch is None and self._begins_again(n))
             return False
         else:
             self.usual, self.gap = self.gap, n - self.n
@@ -380,9 +382,7 @@ _UNITS = {
     **dict.fromkeys(("iter", "iters", "iteration", "iterations", "itr", "it", "iterat"), "iterations"),
     **dict.fromkeys(("batch", "batches", "minibatch", "minibatches"), "batches"),
     **dict.fromkeys(("update", "updates", "up"), "updates"),
-    **dict.fromkeys(("round", "rounds"), "rounds"),
-    **dict.fromkeys(("frame", "frames"), "frames"),
-    **dict.fromkeys(("episode", "episodes"), "episodes"),
+    **{word.removesuffix(end): word for word in ("rounds", "frames", "episodes") for end in ("", "s")},
 }
 
 
