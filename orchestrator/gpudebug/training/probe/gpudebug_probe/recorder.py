@@ -170,27 +170,22 @@ class Recorder:
 
     def fetched(self) -> None:
         """A loader has handed over a batch."""
-        try:
-            for callback in self._fetched:
-                callback()
-        except Exception as error:  # noqa: BLE001
-            self.failed(error, "after a fetch")
+        self._call(self._fetched, "after a fetch")
 
     def went_back(self) -> None:
         """A backward has ended."""
-        try:
-            for callback in self._backward:
-                callback()
-        except Exception as error:  # noqa: BLE001
-            self.failed(error, "after a backward")
+        self._call(self._backward, "after a backward")
 
     def called(self) -> None:
         """A module is called, and the training has not begun."""
+        self._call(self._called, "before training")
+
+    def _call(self, callbacks: list[Callable[[], Any]], where: str) -> None:
         try:
-            for callback in self._called:
+            for callback in callbacks:
                 callback()
-        except Exception as error:  # noqa: BLE001
-            self.failed(error, "before training")
+        except Exception as error:  # noqa: BLE001 - the training goes on without us
+            self.failed(error, where)
 
     def failed(self, error: BaseException, where: str = "") -> None:
         """An error of ours: everything is switched off, and why is noted."""
