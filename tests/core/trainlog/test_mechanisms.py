@@ -159,6 +159,21 @@ def test_durations_and_compilers_count_no_steps() -> None:
     assert named["the compiler of a library"].progress is None
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a count that begins again with a line between",
+        "an epoch and a step in brackets",
+        "a range of batches",
+    ],
+)
+def test_batches_of_an_unknown_number_an_epoch_are_no_steps_and_their_epochs_are_known(name: str) -> None:
+    found = read(next(case.text for case in CASES if case.name == name))
+    assert found.steps is None
+    assert found.progress is not None
+    assert (found.progress.unit, found.progress.done) == ("epochs", 3)
+
+
 def test_a_bar_at_the_epochs_own_number_counts_epochs() -> None:
     text = "".join(
         bars(f"Epoch {n}/50: ", ((n, 2 * n),), 50, f", train_loss_step={9 - n / 10:.2f}")
