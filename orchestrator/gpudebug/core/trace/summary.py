@@ -20,7 +20,10 @@ from gpudebug.core.trace.reader import TraceReader
 from gpudebug.core.trace.spans import Cover, merged, total
 from gpudebug.core.trace.tables import copies, kernels, operators, steps, syncs
 
-NO_DEVICE = "no device event in the trace: a CPU-only trace, or a profiler without ProfilerActivity.CUDA"
+NO_DEVICE = (
+    "no device event in the trace: nothing ran on a GPU, or its activity was not recorded "
+    "(torch.profiler: ProfilerActivity.CUDA, nsys: --trace=cuda)"
+)
 GRAPHS = "what the trace shows is unreliable: of {} of {} replays of CUDA graphs no kernel is in it"
 # A replay or two at the end may be cut off with the trace.
 _UNSEEN = 0.02
