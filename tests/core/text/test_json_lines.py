@@ -61,10 +61,16 @@ def test_every_key_of_a_record_is_found_on_the_line_that_begins_with_it(
     assert text.split("\n")[line_of(text, [key]) - 1].startswith(f" {json.dumps(key)}: ")
 
 
-@pytest.mark.parametrize("text", ["NaN", "[Infinity]", "[" * 100_000, "[" * 101 + "]" * 101, "{", ""])
+@pytest.mark.parametrize(
+    "text", ["NaN", "[Infinity]", "[" * 100_000, "[" * 101 + "]" * 101, "{", "", r'["\ud800"]']
+)
 def test_what_is_no_document_of_ours_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse(text, finite=True)
+
+
+def test_names_of_files_and_pairs_are_read() -> None:
+    assert parse(r'["\ud83d\ude00", "\udcff", "\\ud800"]', finite=True) == ["\U0001f600", "\udcff", r"\ud800"]
 
 
 def test_brackets_in_strings_are_no_levels() -> None:

@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.support.campaigns import Campaign, gpudebug, killed_at_the_end, wait_for
+from tests.support.campaigns import Campaign, git, gpudebug, killed_at_the_end, wait_for
 
 from gpudebug.core.verdict.run_plan import RunPlan
 from gpudebug.engine.diagnosis.why import TO_THE_END, plan_for
@@ -34,12 +34,14 @@ while True:
 @pytest.mark.slow
 def test_a_training_is_ended_and_diagnosed_and_leaves_one_folder(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(PROGRAM)
+    git(tmp_path, "init", "-q")
     words = ("why", "--for", "8s", "--device=cpu:1", "--json", "--", "python", "train.py")
     answer = gpudebug(tmp_path, *words).expect(0).json
     assert answer["outcome"] == "ENDED_BY_PLAN"
     assert answer["throughput"]["steps_per_s"] > 0
     assert answer["next_command"] == "gpudebug init --from gpudebug-why-1"
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["gpudebug-why-1", "train.py"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".git", "gpudebug-why-1", "train.py"]
+    assert git(tmp_path, "status", "--porcelain").split() == ["??", "train.py"]
     again = gpudebug(tmp_path, "--json", "diagnose", "gpudebug-why-1").expect(0).json
     likely = [cause["id"] for cause in answer["causes"]]
     assert likely

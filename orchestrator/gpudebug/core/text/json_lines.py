@@ -31,13 +31,17 @@ def parse(text: str | bytes, *, deepest: int = DEEPEST, finite: bool = False) ->
 
     ValueError for any other, if it is nested deeper than `deepest`, and if it is made of so many small values
     that they take more than eight times its length and 64 MB.
-    With `finite` NaN and infinity are refused too: gpudebug writes none into its records.
+    With `finite` NaN and infinity are refused too, and characters that no file holds: gpudebug writes none
+    into its records.
     """
     try:
         bare = text if isinstance(text, str) else text.decode(json.detect_encoding(text), "surrogatepass")
         if _least_memory(bare) > _TIMES * len(bare) + _BESIDE:
             raise ValueError("holds too many small values")
         value = (_FINITE if finite else _ANY).decode(bare)
+        if finite and ("\\ud" in bare or "\\uD" in bare):
+            # The bytes of a name that is not UTF-8 can be written again; half a pair cannot.
+            json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogateescape")
     except RecursionError:
         raise ValueError("is nested too deep") from None
     brackets = text.count("[") + text.count("{") if isinstance(text, str) else len(text)

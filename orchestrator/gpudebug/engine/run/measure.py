@@ -66,6 +66,8 @@ def measure(bench: Bench, job: PreparedRun) -> MeasuredRun:
     folder = replace(bench.workspace.new_run(job.label), scrub=redactor.redact)
     record = _record(bench, job, folder, redactor, around)
     ours = {counts.RUN: folder.write(counts.RUN, record)}
+    if folder.has(store.IGNORED):
+        ours[store.IGNORED] = store.IGNORES
     if job.code.patch is not None:
         folder.keep(counts.PATCH, job.code.patch)
         ours[counts.PATCH] = job.code.patch
