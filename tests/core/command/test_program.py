@@ -32,6 +32,10 @@ CASES = {
     "launchers of launchers": ([seen(2, 0, 0.1, **WAITS), seen(3, 2, 1.0, **WAITS), seen(4, 3, 4.0)], [4]),
     "a filter behind it": ([seen(2, 0, 0.0, **WAITS), seen(3, 2, 5.0), seen(4, 2, 0.1)], [3]),
     "a program that starts helpers": ([seen(2, 0, 6.0, beside_cpu_s=6.0), seen(3, 2, 9.0)], [2]),
+    "a program that asked a helper once": (
+        [seen(2, 0, 6.0, beside_cpu_s=0.0, beside_s=0.4), seen(3, 2, 0.3, since_s=1.0, until_s=1.4)],
+        [2],
+    ),
     "a program that mostly waits beside an idle service": (
         [seen(2, 0, 0.5, beside_cpu_s=0.5), seen(3, 2, 0.2)],
         [2],

@@ -140,6 +140,12 @@ def test_what_nothing_tells_is_absent_and_said() -> None:
     assert facts_of([]).runs == ()
 
 
+def test_why_the_stacks_are_not_there_is_said_as_they_say_it() -> None:
+    found = facts_of([{"run": "r", "probe_reason": "no PyTorch", "stacks": {"notes": ["another thread"]}}])
+    assert found.absent["stacks"] == "another thread"
+    assert found.absent["probe"] == "no PyTorch"
+
+
 def test_several_runs_give_means_of_what_is_known_and_the_last_ones_facts() -> None:
     other = {**GPU, "run": "0002", "utilisation": 50.0, "duration_s": 20.0, "probe": None, "conditions": {}}
     found = facts_of([GPU, other], [RECORD, RECORD])

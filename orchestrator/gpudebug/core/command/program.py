@@ -19,6 +19,9 @@ LITTLE = 0.05
 1 % to 3 %)."""
 TIMES = 5.0
 """And all below it together run at least so many times as long."""
+MOSTLY = 0.5
+"""It waits for this part of the time since it started the first of them: a helper that is soon over, such as
+`git` or `lscpu`, makes no launcher of the program that asks it."""
 TICK_S = 0.02
 """CPU time is counted in steps of 10 ms: twice that is next to nothing."""
 WORKS = 0.2
@@ -77,7 +80,7 @@ def programs(seen: Iterable[RunProcess]) -> tuple[RunProcess, ...]:
     pending = [one.pid for one in own.values() if one.parent not in own]
     while pending:
         pid = pending.pop()
-        if _launches(own[pid], sum(own[other].cpu_s for other in _all_below(pid, below))):
+        if _launches(own[pid], [own[other] for other in _all_below(pid, below)]):
             pending += below[pid]
         else:
             found.append(own[pid])
@@ -89,9 +92,12 @@ def programs(seen: Iterable[RunProcess]) -> tuple[RunProcess, ...]:
     return tuple(kept)
 
 
-def _launches(one: RunProcess, below_s: float) -> bool:
+def _launches(one: RunProcess, below: Sequence[RunProcess]) -> bool:
+    below_s = sum(other.cpu_s for other in below)
     little = one.beside_cpu_s <= LITTLE * one.beside_s + TICK_S
-    return one.beside_s > 0 and little and below_s > 0 and below_s >= TIMES * (one.beside_cpu_s - TICK_S)
+    if one.beside_s <= 0 or not little or below_s <= 0 or below_s < TIMES * (one.beside_cpu_s - TICK_S):
+        return False
+    return one.beside_s >= MOSTLY * (one.until_s - min(other.since_s for other in below))
 
 
 def _all_below(pid: int, below: Mapping[int, Sequence[int]]) -> list[int]:

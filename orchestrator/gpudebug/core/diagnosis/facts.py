@@ -307,10 +307,12 @@ def _sections(evidence: Sequence[Record]) -> tuple[SectionFigures, ...]:
 def _absent(evidence: Sequence[Record], stacks: StacksEvidence | None) -> dict[str, str]:
     """Say why each missing source of evidence is missing."""
     absent: dict[str, str] = {}
+    if stacks is not None and stacks.training is None and stacks.notes:
+        absent["stacks"] = "; ".join(stacks.notes)
     if not any(e.get("probe") for e in evidence):
         absent["probe"] = _last(evidence, "probe_reason", "no run has probe data")
     if stacks is None or stacks.training is None:
-        absent["stacks"] = absent.get("probe", "no stack of the training thread was recorded")
+        absent.setdefault("stacks", absent.get("probe", "no stack of the training thread was recorded"))
     if not any(_logged(e) for e in evidence):
         absent["log"] = _NO_LOG
     if not any(finite(e.get("utilisation")) is not None for e in evidence):

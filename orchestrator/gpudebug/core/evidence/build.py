@@ -132,7 +132,9 @@ def build(
         last_count=log.span[1] if log.span else None,
         loaded=read.loaded,
         probe_reason=None if inside is not None else (program and program.apart) or read.probe_reason,
-        stacks=stacks.stacks_evidence(read.watched, window, _first_rank(read), scrub, read.seen),
+        stacks=stacks.stacks_evidence(
+            read.watched, window, _first_rank(read), scrub, read.seen, figures["steps_per_s"]
+        ),
         spark=_spark(series),
         step_flags=dict(run.step_flags),
         learning=learning.series(log, read.written, main),

@@ -19,7 +19,8 @@ from gpudebug.core.diagnosis.rank import diagnose
 from gpudebug.core.diagnosis.run_phases import phases_of
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence import devices, program
-from gpudebug.core.inside.stacks.window import read_stacks, stacks_evidence, start_up_stacks
+from gpudebug.core.inside.stacks.lines import read_stacks
+from gpudebug.core.inside.stacks.window import stacks_evidence, start_up_stacks
 from gpudebug.core.records import Evidence
 from gpudebug.core.statistics.across import across
 from gpudebug.core.verdict.run_plan import LEAST_WINDOW_S, SOON_S, RunPlan

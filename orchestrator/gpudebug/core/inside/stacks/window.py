@@ -3,160 +3,20 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
 
-from gpudebug.core.command.program import RunProcess, programs
-from gpudebug.core.inside.probe.processes import ProcessKey, key_of, read_line
+from gpudebug.core.command.program import LITTLE, TIMES, RunProcess, programs
+from gpudebug.core.inside.probe.processes import ProcessKey
+from gpudebug.core.inside.stacks.lines import Stack, StackLine, StacksRecord
 from gpudebug.core.records import Stacks, StacksEvidence, Window
-
-PHASES = frozenset({"data", "forward", "eval", "act", "backward", "optimizer", "env", "other"})
-KINDS = ("training", "workers", "main")
-"""Of threads that are watched: `main` is the main thread of a process that no PyTorch trains in."""
-_MARK = '"stacks"'
-_LONGEST_NAME, _LONGEST_CODE, _LONGEST_WHY = 240, 120, 200
-_DEEPEST, _MOST_FRAMES, _MOST_LINES = 64, 8192, 20_000
-_LARGEST = 2.0**53
-
-
-class Stack(NamedTuple):
-    """A stack: its phase, frames from the outermost in, and which of them is the user's, at which line.
-
-    `user` is -1 and `line` 0 if no frame is.
-    """
-
-    phase: str
-    frames: tuple[str, ...]
-    user: int
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
-class StackLine:
-    """One line of a process: what it saw from `start_s` to `end_s`, in seconds since launch.
-
-    `places` are seconds and CPU seconds by stack, `seconds` and `cpu_s` those of all; `starved_s` is what
-    the thread waited for a CPU, None if it did not say; `packaged` are frames of a framework that have lines.
-    """
-
-    process: ProcessKey
-    of: str
-    start_s: float
-    end_s: float
-    seconds: float
-    cpu_s: float
-    samples: int
-    places: Mapping[Stack, tuple[float, float]]
-    code: Mapping[tuple[str, int], str]
-    starved_s: float | None = None
-    packaged: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class StacksRecord:
-    """All lines of a run in order; `notes` say why a process reported no more."""
-
-    lines: tuple[StackLine, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def read_stacks(text: str) -> StacksRecord | None:
-    """Parse the stacks in the lines of probe.jsonl; None if there is none. Every value is checked."""
-    values: list[StackLine] = []
-    notes: dict[str, None] = {}
-    for raw in text.split("\n"):
-        if _MARK not in raw:
-            continue
-        line = read_line(raw)
-        if line is None or line["kind"] != "stacks" or len(values) >= _MOST_LINES:
-            continue
-        if isinstance(line.get("why"), str):
-            notes[f"stacks end early: {line['why'][:_LONGEST_WHY]}"] = None
-        elif one := _stack_line(line):
-            values.append(one)
-    return StacksRecord(tuple(values), tuple(notes)) if values or notes else None
-
-
-def _stack_line(line: Mapping[str, Any]) -> StackLine | None:
-    start, end, t0, of = (line.get(name) for name in ("since", "t", "t0", "of"))
-    total, cpu, samples = (_number(line.get(name)) for name in ("s", "cpu", "n"))
-    known = _number(start), _number(end), _number(t0)
-    if None in known or total is None or cpu is None or samples is None or of not in KINDS:
-        return None
-    begun, ended, launched = (value or 0.0 for value in known)
-    frames = _frames(line.get("frames"))
-    code = _sources(line.get("code"), frames)
-    places: dict[Stack, tuple[float, float]] = {}
-    for entry in line["stacks"] if isinstance(line.get("stacks"), list) else ():
-        if found := _stack(entry, frames, code):
-            place, seconds, cpu_s = found
-            before = places.get(place, (0.0, 0.0))
-            places[place] = before[0] + seconds, before[1] + cpu_s
-    return StackLine(
-        process=key_of(line),
-        of=of,
-        start_s=begun - launched,
-        end_s=ended - launched,
-        seconds=total,
-        cpu_s=min(cpu, total),
-        samples=int(samples),
-        places=places,
-        code={(frames[number], at): text for (number, at), text in code.items()},
-        starved_s=_number(line.get("starved")),
-        packaged=_packaged(line.get("packaged"), frames),
-    )
-
-
-def _frames(value: object) -> list[str]:
-    names = value[:_MOST_FRAMES] if isinstance(value, list) else []
-    return [name[-_LONGEST_NAME:] if isinstance(name, str) else "?" for name in names]
-
-
-def _packaged(value: object, frames: Sequence[str]) -> frozenset[str]:
-    numbers = value[:_MOST_FRAMES] if isinstance(value, list) else []
-    return frozenset(frames[n] for n in numbers if isinstance(n, int) and 0 <= n < len(frames))
-
-
-def _sources(value: object, frames: Sequence[str]) -> dict[tuple[int, int], str]:
-    """By number of the frame and line."""
-    found = {}
-    for key, text in value.items() if isinstance(value, dict) else ():
-        match = re.fullmatch(r"([0-9]{1,4}):([0-9]{1,7})", key, re.ASCII)
-        if match and int(match[1]) < len(frames) and isinstance(text, str):
-            found[int(match[1]), int(match[2])] = text[:_LONGEST_CODE]
-    return found
-
-
-def _stack(
-    entry: object, frames: Sequence[str], code: Mapping[tuple[int, int], str]
-) -> tuple[Stack, float, float] | None:
-    if not isinstance(entry, list) or len(entry) < 5 or not isinstance(entry[1], list):
-        return None
-    phase, numbers, line = entry[:3]
-    seconds, cpu_s = _number(entry[3]), _number(entry[4])
-    if not isinstance(phase, str) or phase not in PHASES or not isinstance(line, int):
-        return None
-    if seconds is None or cpu_s is None:
-        return None
-    known = [n for n in numbers[-_DEEPEST:] if isinstance(n, int) and 0 <= n < len(frames)]
-    user = next((at for at in reversed(range(len(known))) if (known[at], line) in code), -1)
-    place = Stack(phase, tuple(frames[n] for n in known), user, line if user >= 0 else 0)
-    return place, seconds, min(cpu_s, seconds)
-
-
-def _number(value: object) -> float | None:
-    """Return a finite number that is not below 0."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return float(value) if 0 <= value <= _LARGEST else None
-
 
 # Of evidence.json, in characters, and of stacks in it.
 LARGEST_TRAINING, LARGEST_WORKERS = 14_000, 6_000
 MOST_STACKS = 100
+ELSEWHERE = "the main thread only waits: the steps are made in another thread or process"
+_STEP_S = 20e-6
+"""CPU seconds that no step makes do with: one that sleeps and sometimes prints takes 30 us (CPython 3.11)."""
 # A process that was seen at work for less than this part of the longest one is a launcher.
 _WORKS = 0.2
 # Parts of the time: stacks of less are shortened, from the first on that makes all of them fit.
@@ -172,13 +32,15 @@ def stacks_evidence(
     main: ProcessKey | None = None,
     scrub: Callable[[str], str] = str,
     seen: Sequence[RunProcess] = (),
+    steps_per_s: float | None = None,
 ) -> StacksEvidence | None:
     """Return the stacks of the window, of the whole run if there is none; None if nothing was seen in it.
 
     Of a line that lies in it partly, that part of its time counts. Where no thread trains with PyTorch the
     main thread is what trains. `main` is the training process:
     without it, or if that reported none, the process that was watched longest. `scrub` takes secrets out of
-    lines of source, `seen` are the processes below the command.
+    lines of source, `seen` are the processes below the command. A main thread that does not even run often
+    enough for `steps_per_s` is not what trains: a note says so, and its stacks are left out.
     """
     if record is None:
         return None
@@ -193,10 +55,13 @@ def stacks_evidence(
     if main not in watched:
         main = max(watched, key=lambda process: watched[process], default=None)
     workers = [(one, share) for one, share in parts if one.of == "workers"]
+    own, notes = [(o, s) for o, s in training if o.process == main], record.notes
+    if steps_per_s and any(o.of == "main" for o, _ in own) and _cpu(own) < _STEP_S * steps_per_s * _time(own):
+        own, notes = [], (*notes, ELSEWHERE)
     found = StacksEvidence(
-        training=_merged([(o, s) for o, s in training if o.process == main], LARGEST_TRAINING, scrub),
+        training=_merged(own, LARGEST_TRAINING, scrub),
         workers=_merged(workers, LARGEST_WORKERS, scrub),
-        notes=record.notes,
+        notes=notes,
     )
     return found if found.training or found.workers or found.notes else None
 
@@ -251,12 +116,25 @@ def _of_program(
     parts: list[tuple[StackLine, float]], seen: Sequence[RunProcess]
 ) -> list[tuple[StackLine, float]]:
     """Those of the first program that reported any; of processes that nothing is known of, those of the one
-    that was there first, of all that did something: what it starts works for it."""
+    that was there first, of all that did something: what it starts works for it. If that waits in one call
+    all the time, those of the busiest process that reported: a pool's, to which it gave the training."""
+    by_process: dict[ProcessKey, list[tuple[StackLine, float]]] = {}
+    for one, share in parts:
+        by_process.setdefault(one.process, []).append((one, share))
+    main = _main_process(parts, seen)
+    busiest = max(by_process, key=lambda process: _cpu(by_process[process]), default=main)
+    if main is not None and busiest is not None and _waits_in_one_call(by_process[main]):
+        used = _cpu(by_process[main])
+        if used <= LITTLE * _time(by_process[main]) and _cpu(by_process[busiest]) >= TIMES * used:
+            main = busiest
+    return by_process.get(main, []) if main is not None else []
+
+
+def _main_process(parts: Sequence[tuple[StackLine, float]], seen: Sequence[RunProcess]) -> ProcessKey | None:
     known = {one.pid for one in seen}
     if any(one.process.pid in known for one, _ in parts):
-        reported = {one.process.pid for one, _ in parts}
-        main = next((one.pid for one in programs(seen) if one.pid in reported), None)
-        return [(one, share) for one, share in parts if one.process.pid == main]
+        reported = {one.process.pid: one.process for one, _ in parts}
+        return next((reported[one.pid] for one in programs(seen) if one.pid in reported), None)
     watched: dict[ProcessKey, float] = {}
     for one, share in parts:
         watched[one.process] = watched.get(one.process, 0.0) + share * one.seconds
@@ -264,8 +142,22 @@ def _of_program(
     began = {
         one.process: one.start_s for one, _ in reversed(parts) if watched[one.process] >= _WORKS * longest
     }
-    first = min(began, key=lambda process: began[process], default=None)
-    return [(one, share) for one, share in parts if one.process == first]
+    return min(began, key=lambda process: began[process], default=None)
+
+
+def _time(parts: Sequence[tuple[StackLine, float]]) -> float:
+    return math.fsum(share * one.seconds for one, share in parts)
+
+
+def _cpu(parts: Sequence[tuple[StackLine, float]]) -> float:
+    return math.fsum(share * one.cpu_s for one, share in parts)
+
+
+def _waits_in_one_call(parts: Sequence[tuple[StackLine, float]]) -> bool:
+    """Tell whether all its stacks are parts of one: it never came back from where it waits."""
+    stacks = {tuple(f for f in p.frames if not f.startswith(_KERNEL)) for one, _ in parts for p in one.places}
+    longest = max(stacks, key=len, default=())
+    return all(stack == longest[: len(stack)] for stack in stacks)
 
 
 def _inside(one: StackLine, start_s: float, end_s: float) -> float:
