@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def demo(directory: Directory = None, json: Json = False) -> None:
     """Run a whole campaign on a small training, without a GPU.
 
-    It takes about two minutes.
+    It takes about a minute.
     """
     choose(directory, json)
     from gpudebug.engine.tools import demo as engine
