@@ -95,6 +95,15 @@ def test_how_long_a_look_goes_on() -> None:
     assert (usual.window_s, usual.most_s) == (30.0, 90.0)
 
 
+@pytest.mark.slow
+def test_a_program_whose_output_goes_to_a_file_is_told_what_was_seen_of_it(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(EVEN)
+    words = ("why", "--for", "9s", "--json", "--", "bash", "-c", "python -u train.py > out.txt")
+    answer = gpudebug(tmp_path, *words).expect(0).json
+    assert "its output goes to a file, which is not read" in answer["problem"]
+    assert answer["next_command"] == "gpudebug diagnose gpudebug-why-1"
+
+
 def test_ctrl_c_ends_it_and_what_was_seen_is_kept(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(PROGRAM)
     process = Campaign(tmp_path).start("why", "--device=cpu:1", "--", "python", "train.py")

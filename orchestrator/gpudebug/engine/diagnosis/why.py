@@ -236,6 +236,8 @@ def _next(measured: MeasuredRun, looked_at: LookedAt, problem: LookProblem | Non
     if problem is not None and not shown:
         if problem.for_s is None:
             # The same command would show the same.
+            if measured.evidence.window is not None:
+                return f"gpudebug diagnose {measured.folder.name}"
             return f"gpudebug analyze {shlex.quote(str(measured.folder.log))}"
         again = "" if looked_at.workload else f" -- {measured.record.command}"
         return f"{COMMAND} --for {problem.for_s}s{again}"
