@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
-WIDTH = 118
+WIDTH = 121
 
 
 def picture(title: str, text: str) -> str:
