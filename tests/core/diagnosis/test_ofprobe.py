@@ -6,7 +6,14 @@ import pytest
 from tests.support.diagnoses import stacks
 from tests.support.trials import run
 
-from gpudebug.core.diagnosis.ofprobe import attached_signals, device_signals, signals, step_parts, telling
+from gpudebug.core.diagnosis.ofprobe import (
+    attached_signals,
+    costs,
+    device_signals,
+    signals,
+    step_parts,
+    telling,
+)
 from gpudebug.core.inside.attached.foreign_frames import OWN_PROCESS, WITH_WORKERS
 from gpudebug.core.records import ProbeEvidence, Stacks, StacksEvidence
 
@@ -15,6 +22,15 @@ PARTS = {"forward_share": 0.3, "backward_share": 0.3, "optimizer_share": 0.1}
 
 def told(**probe: Any) -> dict[str, Any]:
     return {"probe": {"pid": 1, "steps": 50, **probe}}
+
+
+def test_a_sample_costs_its_share_of_all_steps_where_several_share_a_batch() -> None:
+    """Four steps of the optimizer on each batch of 64: three of them, and so the median, load none."""
+    evidence = [{**told(steps_per_s=40.0, samples_per_s=640.0, step_time_p50_s=0.005), "batch_size": 64}]
+    known = {"step_time_s": 0.005, "data_wait_share": 0.8, "loader_workers": 0, "batch_size": 64.0}
+    found = costs(known, evidence)
+    assert found["sample_cost_s"] == pytest.approx(0.8 / 640)
+    assert found["fetch_s"] == pytest.approx(0.08)
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def facts_of(
     _add(signals, ofstacks.signals(stacks))
     _add(signals, ofstacks.reduces(stacks, on_cpu=on_cpu))
     _add(signals, _idles(signals))
-    _add(signals, ofprobe.costs(signals))
+    _add(signals, ofprobe.costs(signals, evidence))
     _add(signals, ofprobe.attached_signals(evidence, stacks, finite(signals.get("cores"))))
     _add(signals, {"eval_share": ofstacks.evaluates(stacks, kind, evidence, {**printed, **flags})})
     _add(signals, ofstacks.rollouts(stacks, kind))

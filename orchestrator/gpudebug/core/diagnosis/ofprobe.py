@@ -104,12 +104,19 @@ def _skew(ranks: Sequence[Record]) -> float | None:
     return max(waits) - min(waits) if len(waits) > 1 else None
 
 
-def costs(found: Mapping[str, SignalValue]) -> dict[str, SignalValue | None]:
+def costs(found: Mapping[str, SignalValue], evidence: Sequence[Record]) -> dict[str, SignalValue | None]:
     """What one batch, one sample and one weight cost, without what the thread waited for a core; of loader
-    workers a sample costs what they compute."""
-    step, batch = finite(found.get("step_time_s")), finite(found.get("batch_size"))
+    workers a sample costs what they compute.
+
+    Shares are of all steps, so a step is the mean one: the median has no batch in it where several share one.
+    """
+    probes = [p for e in evidence if (p := e.get("probe"))]
+    rate, batch = mean([p.get("steps_per_s") for p in probes]), finite(found.get("batch_size"))
+    step = 1.0 / rate if rate else finite(found.get("step_time_s"))
     if step is None:
         return {}
+    rows = mean([p.get("samples_per_s") for p in probes])
+    in_step = rows / rate / (finite(found.get("world_size")) or 1.0) if rows and rate else batch
     ran = step * (1.0 - (finite(found.get("starved_share")) or 0.0))
     wait, optimizer = finite(found.get("data_wait_share")), finite(found.get("optimizer_share"))
     weights = finite(found.get("weights"))
@@ -118,8 +125,8 @@ def costs(found: Mapping[str, SignalValue]) -> dict[str, SignalValue | None]:
     starved = finite(found.get("worker_starved_share")) or 0.0
     made = max(0.0, runs - starved) * workers * step if runs is not None and workers else fetch
     return {
-        "fetch_s": fetch,
-        "sample_cost_s": made / batch if made is not None and batch else None,
+        "fetch_s": fetch * (batch / in_step if batch and in_step else 1.0) if fetch is not None else None,
+        "sample_cost_s": made / in_step if made is not None and in_step else None,
         "optimizer_ns_per_weight": optimizer * ran / weights * 1e9
         if optimizer is not None and weights
         else None,
