@@ -65,3 +65,16 @@ def test_parts_of_a_step_add_up_and_kernels_have_no_bound() -> None:
     assert (
         most_exposed(cause(exposed=[{"signal": "device_time_share", "times": 0.4}]), facts(**shares)) is None
     )
+
+
+@pytest.mark.parametrize(
+    ("cores", "starved", "most"), [(2.0, 0.0, 0.6), (16.0, 0.0, 0.8), (2.0, 5.0, 0.8)],
+    ids=["two cores take half of what computes", "many take all of it", "a wait for a core computes nothing"],
+)  # fmt: skip
+def test_loading_in_workers_takes_the_cores_that_it_takes_here(
+    cores: float, starved: float, most: float
+) -> None:
+    seen = stacks(("data", "train.py:main data.py:get", 1, 8.0, 8.0), ("other", "train.py:main", 1, 2.0, 2.0))
+    one = cause(exposed=[{"signal": "data_wait_share"}], asks_for="Loader workers")
+    known = facts(stacks=seen.model_copy(update={"starved_s": starved}), data_wait_share=0.8, cores=cores)
+    assert most_exposed(one, known) == pytest.approx(most)

@@ -29,6 +29,8 @@ LOADER = cause("dl", signature=[{"signal": "data_wait_share", "above": 0.2, "wei
                exposed=[{"signal": "data_wait_share"}])  # fmt: skip
 PUSH = cause("push", signature=[{"stack": r"report\.py:push", "above": 0.1, "weight": 8}],
              exposed=[{"stack": r"report\.py:push"}])  # fmt: skip
+EITHER = cause("either", signature=[{"signal": "data_wait_share", "above": 0.2, "weight": 8}],
+               exposed=[{"stack": r"report\.py:push"}, {"signal": "data_wait_share"}])  # fmt: skip
 SYNC = cause("sync", signature=[{"signal": "sync_share", "above": 0.2, "weight": 8}],
              exposed=[{"signal": "sync_share"}])  # fmt: skip
 
@@ -42,6 +44,12 @@ def test_the_line_to_read_for_a_cause(one: object, line: str | None) -> None:
     known = facts(stacks=training(), data_wait_share=0.3, sync_share=0.3)
     found = line_of(one, score(one, known).signs, known)  # type: ignore[arg-type]
     assert (str(found).split(" ")[0] if found else None) == line
+
+
+@pytest.mark.parametrize(("waits", "line"), [(0.7, "train.py:9"), (0.3, "report.py:3")])
+def test_the_line_is_of_what_explains_most_of_the_time(waits: float, line: str) -> None:
+    known = facts(stacks=training(), data_wait_share=waits)
+    assert str(line_of(EITHER, score(EITHER, known).signs, known)).startswith(f"{line} ")
 
 
 def test_a_sign_with_a_place_stands_for_a_share_without_one() -> None:

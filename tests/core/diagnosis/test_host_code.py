@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.support.diagnoses import facts, stacks
 
 from gpudebug.core.diagnosis.host_code import PLACED, host_code, worker_code
 from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts
-from gpudebug.core.diagnosis.rank import diagnose
+from gpudebug.core.diagnosis.rank import LIKELY, diagnose
 from gpudebug.core.records import Stacks
 from gpudebug.engine.run import catalogue
 
@@ -29,6 +31,9 @@ CODE = {
     "job/pool.py:Pool.batch:3": "return self.pick(64)",
     "job/train.py:main:30": "for x, y in loader:",
     "job/train.py:main:31": "x = torch.tensor(rows)",
+    "job/train.py:average_gradients:60": "dist.all_reduce(p.grad)",
+    "job/train.py:average:61": "dist.all_reduce(hits)",
+    "job/train.py:main:62": "print(f'step {step} loss {float(loss):.4f}')",
     "job/data.py:Rows.__getitem__:5": "return self.frame.iloc[i]",
     "job/data.py:Rows.scale:9": "return np.linalg.eigh(x @ x.T)",
     "job/net.py:Net.forward:41": "same = of[:, None] == of[None]",
@@ -101,10 +106,9 @@ def test_the_piece_with_most_of_a_step(
     [
         ("other", f"{MAIN} nn/functional.py:cross_entropy", 40, 5.0, 5.0),
         ("data", f"{MAIN} data/dataloader.py:next multiprocessing/queues.py:Queue.get", 30, 5.0, 0.0),
-        ("data", f"{MAIN} data/dataloader.py:next {FETCHES}", 5, 5.0, 5.0),
         ("env", f"{MAIN} job/pool.py:Pool.batch", 3, 5.0, 5.0),
     ],
-    ids=["PyTorch's", "waiting for workers", "the data set's", "the environment's"],
+    ids=["PyTorch's", "waiting for workers", "the environment's"],
 )  # fmt: skip
 def test_what_has_causes_of_its_own_is_none(row: tuple[str, str, int, float, float]) -> None:
     assert host_code(training(row)) is None
@@ -192,6 +196,10 @@ HANDED = (
     "multiprocessing/reductions.py:rebuild_storage_fd multiprocessing/resource_sharer.py:DupFd.detach "
     "(kernel):socket"
 )
+REDUCES = "distributed/c10d_logger.py:wrapper distributed/distributed_c10d.py:all_reduce"
+STEP = f"{MAIN} jax/trainer.py:JAXTrainer.fit jax/trainer.py:JAXTrainer.train_step _src/api.py:value_and_grad"
+EAGER = (("other", f"{STEP} interpreters/ad.py:linearize layers/layer.py:Layer.__call__", 50, 6.0, 6.0),)
+TRACED = (("other", f"{STEP} interpreters/partial_eval.py:trace interpreters/ad.py:jvp", 50, 6.0, 6.0),)
 REPORTS = {
     "a search through a storage": (known(training(*SPREAD)), "host-code"),
     "a metric on the host": (
@@ -278,6 +286,35 @@ REPORTS = {
         known(training(("other", f"{MAIN} grain/loader.py:next python3.11/queue.py:get", 30, 9.0, 0.1))),
         "dl-pipeline",
     ),
+    "a transform of each sample, done anew": (
+        known(
+            training(("data", f"{LOADS} {FETCHES}", 5, 8.0, 8.0)),
+            data_wait_share=0.64, loader_workers=0, loader_used=True, sample_cost_s=0.001, fetch_s=0.06,
+        ),
+        "dl-no-workers",
+    ),
+    "gradients that the program averages itself": (
+        known(
+            training(("other", f"{MAIN} job/train.py:average_gradients {REDUCES}", 60, 9.0, 0.0)),
+            world_size=2, backward_wait_share=0.0,
+        ),
+        "comm-exposed",
+    ),
+    "figures that are averaged over all ranks": (
+        known(
+            training(("other", f"{MAIN} job/train.py:average {REDUCES}", 61, 9.0, 0.0)),
+            world_size=2, backward_wait_share=0.0,
+        ),
+        "metric-sync",
+    ),
+    "Keras that runs eagerly": (
+        known(stacks(*EAGER, ("other", MAIN, 50, 1.0, 1.0), code=CODE)),
+        "debug-mode",
+    ),
+    "a step of JAX that is traced anew": (
+        known(stacks(*TRACED, ("other", MAIN, 50, 1.0, 1.0), code=CODE)),
+        "recompile",
+    ),
     "predict for one row": (
         known(training(("other", f"{MAIN} {KERAS}", 50, 6.0, 5.0))),
         "api-per-row",
@@ -301,6 +338,27 @@ def test_a_piece_that_a_likelier_cause_names_is_not_named_again() -> None:
     read, _ = REPORTS["an order that is drawn for each batch"]
     assert "host_code_share" in read.signals
     assert "host-code" not in [cause.id for cause in named(read).causes]
+
+
+def test_a_data_sets_own_code_is_named_behind_more_workers_for_it() -> None:
+    read, _ = REPORTS["a transform of each sample, done anew"]
+    assert [cause.id for cause in named(read).causes][:2] == ["dl-no-workers", "host-code"]
+    assert named(read).causes[1].title.endswith(": Rows.__getitem__, data.py:5")
+
+
+def test_a_line_that_grows_can_go_as_a_whole() -> None:
+    read, _ = REPORTS["a copy of a buffer that fills"]
+    places = {**read.places, "slowing_share": read.places[PLACED]}
+    grows = named(replace(read, places=places)).causes[0]
+    assert (grows.id, grows.line) == ("slowing-steps", read.places[PLACED])
+    assert grows.ceiling_ratio == pytest.approx(9.5 / 4.5)
+
+
+@pytest.mark.parametrize(("below", "logs"), [("_src/array.py:ArrayImpl._value", False), ("", True)])
+def test_a_line_that_prints_what_jax_still_computes_is_no_logging(below: str, *, logs: bool) -> None:
+    read = known(stacks(("other", f"{MAIN} {below}", 62, 9.0, 0.1), ("other", MAIN, 50, 1.0, 1.0), code=CODE))
+    likely = [cause.id for cause in named(read).causes if cause.probability >= LIKELY]
+    assert ("logging" in likely) is logs
 
 
 def test_more_workers_are_no_cause_where_no_core_is_left() -> None:

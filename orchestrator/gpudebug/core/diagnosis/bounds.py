@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from gpudebug.core.catalogue.model import Cause, Share
-from gpudebug.core.diagnosis.host_code import loops_of
+from gpudebug.core.diagnosis.host_code import PLACED, loops_of
 from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.odds import figure, number, stack_term, stacks_of
 from gpudebug.core.inside.stacks.shares import SampledStack, seen
@@ -39,7 +39,19 @@ def most_exposed(cause: Cause, facts: DiagnosisFacts) -> float | None:
         found.append(sum(phases.values()))
     if training and facts.stacks is not None and facts.stacks.training is not None:
         found.append(_reach(training, facts.stacks.training, facts))
+    if cause.asks_for is not None:
+        found = [min(share, _takeable(facts)) for share in found]
     return min(1.0, max(0.0, *found)) if found else None
+
+
+def _takeable(facts: DiagnosisFacts) -> float:
+    """Return the share of the time that ends where loading is spread over all cores of the process."""
+    training, cores = facts.stacks.training if facts.stacks else None, number(facts.signals.get("cores"))
+    if training is None or not cores or training.seconds <= 0 or training.cpu_s <= 0:
+        return 1.0
+    loads = sum(one.within("running") for one in seen(training) if one.phase == "data")
+    computes = max(0.0, 1.0 - (training.starved_s or 0.0) / training.cpu_s)
+    return 1.0 - min(1.0, loads * computes / training.seconds / cores)
 
 
 def _of_stack(term: Share) -> bool:
@@ -47,12 +59,15 @@ def _of_stack(term: Share) -> bool:
 
 
 def _share(term: Share, facts: DiagnosisFacts) -> float | None:
-    """Return a term's figure, no more than what it is a part of.
+    """Return a term's figure, no more than what it is a part of; of a place all that it takes: what grows
+    there can go as a whole.
 
     A wait for workers that are quicker by a share of their time ends at most by that share of the step.
     """
     found = figure(term, facts)
     value = number(found.value) if found is not None else None
+    if value is not None and term.signal in facts.places:
+        return max(value, number(facts.signals.get(PLACED)) or 0.0)
     if value is None or term.within is None:
         return value
     if term.of == "workers" and (number(facts.signals.get("cores_busy_share")) or 0.0) >= _FULL:

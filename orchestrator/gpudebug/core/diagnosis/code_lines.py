@@ -29,16 +29,23 @@ _PHASES: Mapping[str, frozenset[str]] = {
 
 
 def line_of(cause: Cause, signs: Sequence[WeighedSign], facts: DiagnosisFacts) -> CodeLine | None:
-    """Return the line with most of the time that the cause explains; else that of its strongest sign that has
-    one, else the hottest line of the phase that it is about. None if nothing shows one."""
-    found = [f for term in cause.exposed if (f := figure(term, facts)) is not None and f.place is not None]
-    most = max(found, key=_share, default=None)
-    if most is not None:
-        return most.place
+    """Return the line with most of the time that the cause explains, of a phase's share the hottest of that
+    phase; else that of its strongest sign that has one. None if nothing shows one."""
+    found = [(f, term) for term in cause.exposed if (f := figure(term, facts)) is not None]
+    for most, term in sorted(found, key=lambda one: -_share(one[0])):
+        place = most.place or _of_phase(term.signal, facts)
+        if place is not None:
+            return place
     ordered = sorted(signs, key=lambda sign: -sign.factor)
     places = [s.found.place for s in ordered if s.true and s.factor > 1 and s.found is not None]
-    known = next((place for place in places if place is not None), None)
-    return known or _of_phases(cause, facts)
+    return next((place for place in places if place is not None), None)
+
+
+def shown_at(cause: Cause, facts: DiagnosisFacts) -> CodeLine | None:
+    """Return the line with most of the time of code that shows the cause."""
+    found = [f for term in cause.exposed if (f := figure(term, facts)) is not None and f.place is not None]
+    most = max(found, key=_share, default=None)
+    return most.place if most is not None else None
 
 
 def calls_of(cause: Cause, facts: DiagnosisFacts) -> SeenCalls:
@@ -90,12 +97,9 @@ def _share(found: TermFigure) -> float:
     return number(found.value) or 0.0
 
 
-def _of_phases(cause: Cause, facts: DiagnosisFacts) -> CodeLine | None:
-    training = facts.stacks.training if facts.stacks else None
-    phases = next((_PHASES[name] for t in cause.exposed if (name := t.signal) in _PHASES and name), None)
-    if training is None or phases is None:
-        return None
-    return _hottest(training, phases)
+def _of_phase(signal: str | None, facts: DiagnosisFacts) -> CodeLine | None:
+    training, phases = facts.stacks.training if facts.stacks else None, _PHASES.get(signal or "")
+    return _hottest(training, phases) if training is not None and phases is not None else None
 
 
 def _hottest(stacks: Stacks, phases: frozenset[str]) -> CodeLine | None:

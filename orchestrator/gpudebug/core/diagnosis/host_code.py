@@ -23,8 +23,6 @@ _LOOPS = 0.02
 _EVERYWHERE = 0.95
 _MOSTLY = 0.8
 """Of a function's time: one that it calls with so much of it says more."""
-_FETCHES = regex(r"_utils/fetch\.py:|[.:]__getitems?__$")
-"""Where a data set's own code is asked for a sample: loader workers can take that."""
 _GENERIC = regex(r"<locals>|wrap|decorat|:_?(inner|call_?impl|__call__)$|:_call_method$")
 _READS = regex(
     r"\.(item|cpu|tolist|numpy|nonzero|any|all|to|cuda)\(|synchroni[sz]e\(|block_until_ready|device_get"
@@ -139,8 +137,7 @@ def _candidates(rows: Sequence[SampledStack]) -> Iterator[SampledStack]:
         if one.phase in _TRAINS and _operates(one):
             continue
         below = one.frames[one.own + 1 :]
-        loads = one.phase == "data"
-        if loads and (one.cpu_s < one.seconds / 2 or any(map(_FETCHES.search, one.frames))):
+        if one.phase == "data" and one.cpu_s < one.seconds / 2:
             continue
         if any(map(in_compiler, below)):
             continue

@@ -220,12 +220,13 @@ def _no_help(scored: Iterable[Scored], facts: DiagnosisFacts, likely: Collection
 
 
 def _named_better(one: Scored, scored: Sequence[Scored], facts: DiagnosisFacts) -> bool:
-    """Tell whether a cause is known by its place alone, and a likelier one says what is wrong there."""
+    """Tell whether a cause is known by its place alone, and a likelier one says what is wrong there: by code
+    that shows it, not as the hottest line of the phase that it is about."""
     if not one.cause.exposed or any(term.signal != PLACED for term in one.cause.exposed):
         return False
-    place = code_lines.line_of(one.cause, one.signs, facts)
+    place = code_lines.shown_at(one.cause, facts)
     better = (other for other in scored if other is not one and is_likely(other) and other.odds >= one.odds)
-    lines = (code_lines.line_of(other.cause, other.signs, facts) for other in better)
+    lines = (code_lines.shown_at(other.cause, facts) for other in better)
     return place is not None and any(
         line is not None and line.frame == place.frame and line.line in (None, place.line) for line in lines
     )
