@@ -328,6 +328,27 @@ def test_a_killed_run_ends_with_what_was_drawn_last() -> None:
     assert later is not None and later.lines[-1] == "saving"
 
 
+@pytest.mark.parametrize(
+    ("notice", "kind"),
+    [
+        ("slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-02T03:04:05 ***", "signal"),
+        ("Killed", "signal"),
+    ],
+)
+def test_what_is_said_right_behind_a_bar_is_heard(notice: str, kind: str) -> None:
+    bar = "\r 50%|#####     | 5/10 [00:01<00:01, 5.00it/s, error=0.5]"
+    found = failure(bar + notice, None)
+    assert found is not None and (found.kind, found.lines) == (kind, (notice,))
+    assert failure(bar, None) is None
+
+
+@pytest.mark.parametrize(("after", "kind"), [(100, "exception"), (300, None)])
+def test_an_error_that_hundreds_of_lines_outlived_ended_nothing(after: int, kind: str | None) -> None:
+    going_on = "".join(f"frame {n} of the clip was written\n" for n in range(after))
+    found = failure(raised("ValueError: no such clip") + going_on, None)
+    assert (found and found.kind) == kind
+
+
 @given(
     st.lists(
         st.sampled_from(

@@ -134,6 +134,10 @@ CASES = (
     Case("the compiler of a library", "[1/2] /usr/bin/nvcc -c a.cu -o a.cuda.o\n[2/2] c++ a.cuda.o -shared -o a.so\n", None, trend="UNKNOWN"),
     Case("a named rate in steps", each("global step {n}/60, loss: {loss}, lr: 0.0{i}, speed: 4.{i} step/s\n"), 0.7, 60, 4.25),
     Case("a lower bound that rises", each("Epoch {e}: ELBO -{loss}\n"), -0.7, trend="UNKNOWN"),
+    Case("a count of something else", "".join(f"Progress: {n}% ({759 * n // 100}/759 merges)\n" for n in range(40, 60)) + each("step {i}/50 | loss: {loss}\n"), 0.7, 6),
+    Case("the batches that an error is of", "Train error last 800 batches: 0.515\n" * 3, None, trend="UNKNOWN"),
+    Case("what a printed object holds", "RenderConfig(\n    parts={'colour_loss': 1.0, 'depth_loss': 0.5},\n    depth_loss=0.1,\n)\n", None, trend="UNKNOWN"),
+    Case("an epoch that its own line ends", "".join(f"Epoch[{e}/3], Step[{n}/196], Loss: {3 - e / 2 - n / 900:.2f}\n" + f"-- Epoch[{e}/3], Loss: {2.9 - e / 2:.2f}\n" * (n == 100) for e in (1, 2, 3) for n in (0, 100)), 1.4, 588),
     Case("a sign right behind a tab", each("{i}:\t-{i}.{i}51\n", (*LOSSES, 0.5)), -6.651, trend="CONVERGING"),
 )  # fmt: skip
 
@@ -418,3 +422,28 @@ def test_numbers_without_a_name_a_total_and_a_loss_are_no_steps() -> None:
 def test_a_setting_of_the_steps_own_name_before_them_is_none() -> None:
     found = read("iter: 2500\n" + each("ITER {n}: loss: {loss}\n"))
     assert found.steps == 60
+
+
+def test_epochs_from_0_are_counted_though_they_are_announced_by_another_name() -> None:
+    epochs = "".join(
+        f"Starting epoch {e}\n" + "".join(f"Epoch {e}, Step {n}, loss {x - n / 500:.2f}\n" for n in (25, 50))
+        for e, x in enumerate(LOSSES)
+    )
+    for text in (epochs, epochs + "Starting epoch 6\n"):
+        progress = read(text).progress
+        assert progress is not None
+        assert (progress.unit, progress.done) == ("epochs", 6)
+
+
+def test_seconds_behind_the_name_of_an_epoch_are_no_number_of_one() -> None:
+    found = read(each("Epoch {e} Loss {loss}\nTime taken for 1 epoch: 2{i}.25 secs\n")).progress
+    assert found is not None
+    assert (found.unit, found.done) == ("epochs", 6)
+    assert found.epoch_s == pytest.approx(22.75)
+
+
+def test_a_short_bar_that_was_full_before_a_longer_one_is_not_the_training() -> None:
+    sizes = bars("", ((0, 0), (45, 1), (100, 2)), 100)
+    progress = read(sizes + "\nstarting\n" + bars("", ((0, 0),), 5000)).progress
+    assert progress is not None
+    assert (progress.done, progress.total) == (0, 5000)

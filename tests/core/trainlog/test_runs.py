@@ -138,3 +138,9 @@ def test_of_jobs_that_failed_as_they_began_the_last_is_told() -> None:
 def test_of_ranks_of_one_job_that_fail_the_first_is_told() -> None:
     found = told(died("RuntimeError: shape mismatch", "TypeError: list indices must be integers").encode())
     assert found.failure is not None and found.failure.kind == "shape"
+
+
+def test_a_count_without_a_loss_that_begins_again_is_of_another_run() -> None:
+    updates = "".join(f"Num updates: {n} fps: 33.7\n" for n in range(10, 210, 10))
+    found = told((updates + updates[: updates.index("Num updates: 60")]).encode())
+    assert (found.runs, found.steps) == (2, 50)

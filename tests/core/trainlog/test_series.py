@@ -110,6 +110,9 @@ POSITIVE = st.floats(1e-6, 1e6)
             "CONVERGING",
         ),
         ((5.0, 4.0, 3.0, 2.0, 50.0, 1.0, 1.0, 1.0, 1.0, 1.0), "CONVERGING"),
+        # Four values whose rise was mostly taken back show no course.
+        ((21.0, 9000.0, 186.0, 91.0), "UNKNOWN"),
+        ((21.0, 60.0, 186.0, 171.0), "DIVERGING"),
     ],
 )
 def test_table(values: tuple[float, ...], expected: str) -> None:

@@ -40,6 +40,9 @@ HIDDEN = 3
 BETWEEN = 4
 """Ordinary lines between two exceptions that say that the first was caught: ranks die closer together."""
 
+OUTLIVED = 200
+"""Ordinary lines after an error that say that the program went on, or another one began."""
+
 _ERROR_LINE = regex(r"\b(?:ERROR|FATAL|CRITICAL|[Ff]atal|[Ee]rror:|failed)(?!\w)")
 
 ALERT = regex(
@@ -141,26 +144,22 @@ class FailureScan:
 
     def feed(self, segment: bytes, alert: bool, steps: int) -> None:
         """Takes one drawn line in; `alert` says whether ALERT matched, `steps` how many were seen so far."""
-        if not (alert or self.watching):
-            self.pass_over(segment)
-            return
         self.seen += 1
         self.redrawn = b""
         self.tail.append(segment if len(segment) <= 4 * MAX_LINE else segment[: 4 * MAX_LINE])
-        self._read(readable(segment, 2 * MAX_LINE), alert, steps)
-        self._look_for_end(segment)
-
-    def pass_over(self, segment: bytes) -> None:
-        """Takes in a line that says nothing of a failure."""
-        self.seen += 1
-        self.redrawn = b""
-        self.tail.append(segment if len(segment) <= 4 * MAX_LINE else segment[: 4 * MAX_LINE])
-        self._plain += not segment.isspace()
-        self._look_for_end(segment)
-
-    def _look_for_end(self, segment: bytes) -> None:
+        if alert or self.watching:
+            self._read(readable(segment, 2 * MAX_LINE), alert, steps)
+        else:
+            self._plain += not segment.isspace()
         if self._first and DONE.search(segment) and not _NO_END.search(segment):
             self._done = self.seen
+
+    def redraw(self, segment: bytes, alert: bool, steps: int) -> None:
+        """Takes in what a bar drew; right behind it may stand what a shell or a scheduler said."""
+        self.redrawn = segment
+        behind = segment[segment.rfind(b"]") + 1 :] if alert else b""
+        if behind and ALERT.search(behind):
+            self.feed(behind, True, steps)
 
     def _read(self, text: str, alert: bool, steps: int) -> None:
         at = text.find("Traceback (most recent call last)")
@@ -236,7 +235,9 @@ class FailureScan:
     def blocks(self, ended_well: bool = False) -> list[Block]:
         """Return what was not ignored; if it may have `ended_well`, what no word of its end came after."""
         found = [b for b in (*self._first, *self._recent) if not b.ignored]
-        return [b for b in found if b.at > self._done] if ended_well else found
+        if not ended_well:
+            return found
+        return [b for b in found if b.at > self._done and self._plain - b.plain <= OUTLIVED]
 
     def last_lines(self, count: int) -> list[str]:
         lines = [readable(segment, MAX_LINE) for segment in (*self.tail, self.redrawn)]

@@ -70,14 +70,14 @@ class LineReadings:
         if section.phase == EVALUATION:
             self.positions, self.data, self.weak_data, self.update, self.total = [], None, None, None, None
 
-    def _of_epoch(self) -> bool:
+    def of_epoch(self) -> bool:
         return {kind for key, kind, _, _, _ in self.positions if not key[1].endswith("#")} == {"epoch"}
 
     def time_steps(self, timing: Timing, time: float | None) -> None:
         """Give the durations on: those beside the number of an epoch and of no step are an epoch's."""
         data = self.data if self.data is not None else self.weak_data
         whole = self.total if self.total is None or self.total >= self.part else None
-        if whole is not None and self.epoch is not None and self._of_epoch():
+        if whole is not None and self.epoch is not None and self.of_epoch():
             timing.epoch(whole, time)
         elif data is not None or whole is not None or self.update is not None:
             timing.add(data, self.update, whole, time)

@@ -98,7 +98,7 @@ class LogRuns:
         leader = self.state.steps.leader
         if leader is not None and leader.anew:
             leader.anew = False
-            if self.state.losses.back:
+            if self.state.losses.back or not self.state.trained:
                 self.state = self._another([segment])
                 self.count += 1
         if self._opening.take(segment, self.state):

@@ -116,6 +116,8 @@ def trend(values: Sequence[float]) -> Trend:
     if scale == 0:
         return Trend.PLATEAU
     change = 1 + (end - start) / scale
+    if change > HIGHER and count <= MOST_UNKNOWN and 2 * (end - start) < max(values) - start:
+        return Trend.UNKNOWN  # Most of the rise was taken back.
     if (change > HIGHER and _is_no_noise(values, head, start, end)) or _rises_late(values, start):
         return Trend.DIVERGING
     return Trend.CONVERGING if change < LOWER else Trend.PLATEAU

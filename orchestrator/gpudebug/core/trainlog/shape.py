@@ -34,9 +34,9 @@ _STAMP = regex(
 )
 _BUILD = regex(
     r"\s*\[0+/0+\] (?:(?:\S*/)?(?:c\+\+|g\+\+|gcc|cc|clang\+{0,2}|nvcc|hipcc|ccache|ar|ld|cmake) "
-    r"|(?:Building|Linking|Generating) )"
+    r"|(?:Building|Linking|Generating) )|\s+[\w.]+=.*,$"
 )
-"""What ninja prints of a library's kernels, compiled as a training begins."""
+"""What ninja prints of a library's kernels, compiled as a training begins; what a printed object holds."""
 _PLACE = regex(r"(?<![\w./-])[\w./-]{1,160}\.(?:py|cc|cpp|cu|c|h|hpp|rs|go):0+")
 _HAS_PLACE = regex(r"\.(?:py|cc|cpp|cu|c|h|hpp|rs|go):0")
 _VERSION = regex(r"0x[0a-f]{4,}|(?<![\w.])0+(?:\.0+){2,}\w*")
@@ -49,6 +49,7 @@ _TWIN = regex(r"([A-Za-z_]{1,40}) \(([A-Za-z_]{1,40})\): $")
 _PARENT = regex(r"([A-Za-z_]{1,40})\[([A-Za-z_]{1,40})$")
 _NOTE = regex(r" ?[\[(](?:0+ ?[-:,] ?0+|(?:mean|avg|average|last|over)\b[^\[\]()]{0,40})[\])](?= ?[:=])")
 _OF_EPOCH = regex(r"^[- ]epoch \($|(?<![A-Za-z_])(?:i|idx)[=:] ?$")  # `0-epoch (99/400)`, `i=99/400`
+_OF_OTHERS = regex(r" ?[A-Za-z]{2,}s[)\]]")  # `(342/759 merges)`
 _RANGE = regex(r"(?<=[\[(])0+-(?=0+[\])])")
 """What a range of batches begins with: its end is how far they came."""
 _PAIR = regex(r"\W{0,3}[\[(] *(?P<epoch>0+), *(?P<step>0+) *[\])].*(?:loss|Loss)")
@@ -57,7 +58,7 @@ _SPLIT = regex(r"['\"](?:mode|split|phase|stage|subset)['\"]: *['\"]([A-Za-z_]{1
 _SUMMARY = regex(
     r"[^0]{0,60}?\b(?:[Bb]est|[Ll]owest) (?:model|epoch|checkpoint|iteration|step|result)s?\b(?! saved)"
 )
-_DECIMAL = regex(r" +[+-]?0+\.0+")
+_DECIMAL = regex(r" +[+-]?0+\.0+| (?:batches|steps|iter(?:ation)?s|epochs|updates)\b")
 _UNIT_BEFORE = regex(r"^[a-z]{1,12}/s(?:ec)? +")
 _LETTERS = regex(r"[A-Za-z]")
 _SEPARATORS = " \t=:<>~\"'`([{#"
@@ -280,7 +281,7 @@ def _of_row(text: str) -> str:
 
 
 def _told_at(key: str, text: str, token: NumberToken) -> str:
-    """Return the loss in `Loss step 10: 0.5`, or in `Train loss 10 0.51`, where 10 is no loss; else empty."""
+    """Return the loss in `Loss step 10: 0.5`, `Train loss 10 0.51`, `error last 10 batches`; else empty."""
     name, _, last = key.rpartition(" ")
     if last.lower() in ("step", "epoch", "iter", "iteration") and text[token.end : token.end + 2] in (
         ": ",
@@ -349,7 +350,7 @@ def _unnamed(
             or (fields and fields[-1].role.kind == "epoch" and not gap.strip())
         )
         percent = "%" in text[token.unit_end : token.unit_end + 12]
-        if (alone or percent) and "/" not in token.unit:
+        if (alone or percent) and "/" not in token.unit and not _OF_OTHERS.match(text, token.unit_end):
             return Role("step", tier=1, about="#"), ""
         return Role(""), ""
     if role.kind == "loss":
@@ -378,9 +379,9 @@ def _field(
         role = Role("rate" if kind == "rate" or _SPEED.issuperset(words(key)) else "", phase)
     elif unit in _TIME_UNITS and kind == "step" and token.unit_end == token.end + len(unit):
         role = Role("", phase)  # `Step: 366ms`, `3s512ms`: how long one takes.
-    elif unit in _TIME_UNITS and kind not in ("step", "epoch", "loss", "other"):
+    elif unit in _TIME_UNITS and kind not in ("step", "loss", "other"):
         scale = _TIME_UNITS[unit]
-        if not kind:
+        if kind in ("", "epoch"):  # `epoch: 29.04 secs`
             role = classify(f"{key} time") if key else role
     elif (kind in ("data", "update") and role.tier and unit) or (
         unit and "/" in unit and kind in ("step", "other", "loss")

@@ -103,11 +103,9 @@ class LogState:
             return
         self.arrivals = self.arrivals or time is not None
         if raised < 0 and shape is not None and shape.bars:
-            self.scan.redrawn = segment
-        elif learned.alert or raised >= 0 or self.scan.watching:
-            self.scan.feed(segment, learned.alert or raised >= 0, self.progress)
+            self.scan.redraw(segment, learned.alert, self.progress)
         else:
-            self.scan.pass_over(segment)
+            self.scan.feed(segment, learned.alert or raised >= 0, self.progress)
         speaks = learned.speaks or self.sources.following
         if speaks and (self.sources.quotes(key, segment) or learned.usage):
             self._recognise(shape)
@@ -276,7 +274,7 @@ class LogState:
         if role.phase == "val" or not 0 <= value < MAX_STEP or value != int(value):
             return
         (style, name), whole = key, _whole(total)
-        if whole and self.steps.moving_total((line.rank, style, name), int(value), whole):
+        if whole and self.steps.moving_total((line.rank, style, name), whole):
             value, whole = float(whole), None
         source = (line.rank, f"{style}{name}", str(whole or ""), "#" if not name else "")
         weight = STEP_WEIGHTS[min(role.tier, 2)]
@@ -325,6 +323,7 @@ class LogState:
         self.trained += trained
         if trained and not line.positions:
             self.steps.begins_with_figures()
+        self.steps.ends_epoch(trained and line.of_epoch())
         named = step = None
         if "step" not in self.patterns:
             for key, kind, weight, n, total in line.positions:

@@ -171,7 +171,7 @@ class StepCounter:
 
     def score(self) -> tuple[int, float]:
         if self.kind == "epoch":
-            return (0, self.seen)
+            return (0, self.seen + (self.with_loss > 0) / 2)
         if self.kind == "other" or self.samples or self.between > 1:
             return (1, self.seen)
         named = self.seen > 1 and (self.key[-1] != "#" or self.total is not None)
@@ -233,9 +233,9 @@ class StepCounters:
             source.begins_with_figures()
         self.at_zero.clear()
 
-    def ends_epoch(self) -> None:
-        """Take in that an epoch is over: a bar's last frame in it may not be drawn."""
-        bar = self.leader
+    def ends_epoch(self, over: bool = True) -> None:
+        """Take in whether an epoch is over: a bar's last frame in it may not be drawn."""
+        bar = self.leader if over else None
         if bar is not None and bar.kind != "epoch" and bar.total and bar.n + bar.gap >= bar.total > bar.n:
             bar.n, bar.value = bar.total, bar.base + bar.total
 
@@ -250,8 +250,8 @@ class StepCounters:
         known = [(self._sources[key], n) for key, _, _, n, _ in positions if key in self._sources]
         return any(source.kind == "bar" or n > source.n for source, n in known)
 
-    def moving_total(self, key: Key, n: int, total: int) -> bool:
-        """Tell whether `n/total` is an epoch and the batches in it, as wenet's `Batch 4/203700`."""
+    def moving_total(self, key: Key, total: int) -> bool:
+        """Tell whether what stands as a total grows, as that of batches in wenet's `Batch 4/203700`."""
         before, moves = self._totals.get(key, (total, 0))
         if len(self._totals) < MAX_SOURCES or key in self._totals:
             self._totals[key] = (total, moves + (total > before) - (total < before))
@@ -259,11 +259,7 @@ class StepCounters:
 
     def take_limit(self, key: Key, limit: int) -> None:
         """Take in how many steps are planned; a `total` that grows counts what was done."""
-        before, moves = self._totals.get(key, (limit, 0))
-        moves += limit > before
-        if len(self._totals) < MAX_SOURCES or key in self._totals:
-            self._totals[key] = (limit, moves)
-        self.limit = limit if moves < MOVING else None
+        self.limit = None if self.moving_total(key, limit) else limit
 
     def update(self, source: StepCounter, reading: CounterReading) -> bool:
         """Take a reading in; True if epochs that lead began again with it."""
@@ -277,8 +273,8 @@ class StepCounters:
             self.at_zero.append(source)
         if source is self.leader:
             return source.restarts > restarts
-        if source.kind == "epoch" and (self.epoch_counter is None or source.seen > self.epoch_counter.seen):
-            self.epoch_counter = source
+        if source.kind == "epoch":
+            self.epoch_counter = max(self.epoch_counter or source, source, key=StepCounter.score)
         if self.leader is None or source.score() > self.leader.score():
             self.leader = source
         return False
@@ -302,6 +298,10 @@ class StepCounters:
             return None
         if leader.kind == "bar" and not leader.value and outer and outer.value and not self.round_of(leader):
             return outer  # A bar that is drawn at its beginnings alone counts nothing.
+        if leader.kind == "bar" and leader.n == leader.total and not (leader.rolls or leader.with_loss):
+            alike = [s for s in self._sources.values() if (s.kind, s.key[1]) == ("bar", leader.key[1])]
+            longer = [s for s in alike if s.order > leader.order and (s.total or 0) > leader.n]
+            leader = longer[-1] if longer else leader  # What was over when it began prepared for it.
         named = [s for s in self._sources.values() if s.kind == "step" and s.seen > 1 and s.key[-1] != "#"]
         if leader.rolls:
             near = [s for s in named if abs(s.value - leader.value) <= ABOUT * leader.value]
