@@ -138,6 +138,10 @@ CASES = (
     Case("the batches that an error is of", "Train error last 800 batches: 0.515\n" * 3, None, trend="UNKNOWN"),
     Case("what a printed object holds", "RenderConfig(\n    parts={'colour_loss': 1.0, 'depth_loss': 0.5},\n    depth_loss=0.1,\n)\n", None, trend="UNKNOWN"),
     Case("an epoch that its own line ends", "".join(f"Epoch[{e}/3], Step[{n}/196], Loss: {3 - e / 2 - n / 900:.2f}\n" + f"-- Epoch[{e}/3], Loss: {2.9 - e / 2:.2f}\n" * (n == 100) for e in (1, 2, 3) for n in (0, 100)), 1.4, 588),
+    Case("steps of prose beside those with a loss", "Epoch 1\n" + each("[step {e}] avg_loss={loss}\n") + "Epoch 2\n**Step 1: halve it**\n[step 7] avg_loss=0.6\n", 0.6, 7),
+    Case("a count ahead of a word for a loss", "(3 (2 at) (1 (2 a) (2 loss)))\n(2 (2 no) (2 loss))\n", None, trend="UNKNOWN"),
+    Case("the level of a logger", "09:10:11 ERROR: 30-day window without rows\n", None, trend="UNKNOWN"),
+    Case("an epoch and its batch without a name", each("[INFO]: {i}/5     0/16   {loss}\n[INFO]: {i}/5     12/16   {loss}\n"), None, 92, trend="UNKNOWN"),
     Case("a sign right behind a tab", each("{i}:\t-{i}.{i}51\n", (*LOSSES, 0.5)), -6.651, trend="CONVERGING"),
 )  # fmt: skip
 
@@ -447,3 +451,30 @@ def test_a_short_bar_that_was_full_before_a_longer_one_is_not_the_training() -> 
     progress = read(sizes + "\nstarting\n" + bars("", ((0, 0),), 5000)).progress
     assert progress is not None
     assert (progress.done, progress.total) == (0, 5000)
+
+
+def test_a_count_that_begins_again_for_no_reason_that_is_told_counts_nothing() -> None:
+    """A loss is printed in each of three tasks, from its first iteration on, and falls all the while."""
+    tasks = "".join(
+        f"training batch {task}\n"
+        + "".join(f"it: {n}, avg. loss: {6 - task - n / 900:.3f}\n" for n in range(1, 502, 100))
+        for task in range(3)
+    )
+    found = read(tasks)
+    assert (found.progress, found.steps, str(found.trend)) == (None, None, "CONVERGING")
+
+
+def test_epochs_that_are_named_here_and_there_are_not_counted() -> None:
+    stops = "".join(
+        f"[Fold {e} Ep 01] tr_loss=0.{9 - e}\nFold {e} done: best_AUC=0.6 epoch={n}\n"
+        for e, n in enumerate((8, 33, 34, 59))
+    )
+    assert read(stops).progress is None
+
+
+def test_an_epoch_that_is_whole_once_among_fractions_counts_nothing() -> None:
+    assert read(each("{{'loss': {loss}, 'epoch': 0.{i}}}\n")).progress is None
+
+
+def test_a_bar_of_data_that_are_processed_is_not_the_training() -> None:
+    assert read(bars("Processing: ", ((0, 0), (50, 1), (100, 2)), 100)).progress is None

@@ -34,7 +34,7 @@ COUNTS = frozenset(("step", "epoch", "epochs", "other", "limit"))
 
 _PREPARING = word_set("map download tokenize filter preprocess shards checkpoint evaluate inference")
 _GOING_ON = VALIDATION | word_set(
-    "training pretraining finetuning tuning learning fitting optimizing sampling running processing working"
+    "training pretraining finetuning tuning learning fitting optimizing sampling running working"
 )
 _DOING = regex(r"[a-z]{2,}ing$")
 """`Loading`, `Capturing`: a bar without a loss whose words are of something else than training."""

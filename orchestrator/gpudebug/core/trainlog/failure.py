@@ -235,9 +235,8 @@ class FailureScan:
     def blocks(self, ended_well: bool = False) -> list[Block]:
         """Return what was not ignored; if it may have `ended_well`, what no word of its end came after."""
         found = [b for b in (*self._first, *self._recent) if not b.ignored]
-        if not ended_well:
-            return found
-        return [b for b in found if b.at > self._done and self._plain - b.plain <= OUTLIVED]
+        last = [b for b in found if b.at > self._done and self._plain - b.plain <= OUTLIVED]
+        return last if ended_well else found
 
     def last_lines(self, count: int) -> list[str]:
         lines = [readable(segment, MAX_LINE) for segment in (*self.tail, self.redrawn)]

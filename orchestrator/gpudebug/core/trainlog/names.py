@@ -135,7 +135,7 @@ def classify(name: str) -> Role:
 
 @lru_cache(maxsize=4096)
 def _classify(name: str) -> Role:
-    if _FILE.search(name):
+    if _FILE.search(name) or name == "ERROR":
         return Role("")
     parts = words(name)
     while len(parts) > 1 and parts[-1] in ("idx", "index", "i", "id", "no", "is"):

@@ -205,7 +205,7 @@ def _summarised(runs: LogRuns, exit_status: int | None, signal: int | None) -> L
     # What was read up to there would pass for the whole.
     best = None if given_up and "loss" in state.patterns else state.losses.best()
     counter = None if given_up and "step" in state.patterns else state.steps.counted(state.arrivals)
-    if counter is not None and counter.score()[0] < 0:
+    if counter and (counter.score()[0] < 0 or counter.adrift or counter.key[-1] in state.fractional):
         counter = None
     unit = unit_of(counter)
     speed, source = _rate(state, counter, unit)

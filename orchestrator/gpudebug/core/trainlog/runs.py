@@ -97,7 +97,7 @@ class LogRuns:
             return
         leader = self.state.steps.leader
         if leader is not None and leader.anew:
-            leader.anew = False
+            leader.anew, leader.adrift = False, True
             if self.state.losses.back or not self.state.trained:
                 self.state = self._another([segment])
                 self.count += 1

@@ -47,11 +47,13 @@ _PARENS = regex(r" ?\(([A-Za-z_ /.-]{1,20})\)")
 _DELIMITER = regex(r"[|,;{}\[\]()~\t]|:(?!:)|\s{2,}|\s-+\s|^-+\s|=>|\s\*+\s|\.\s(?=[A-Z])")
 _TWIN = regex(r"([A-Za-z_]{1,40}) \(([A-Za-z_]{1,40})\): $")
 _PARENT = regex(r"([A-Za-z_]{1,40})\[([A-Za-z_]{1,40})$")
-_NOTE = regex(r" ?[\[(](?:0+ ?[-:,] ?0+|(?:mean|avg|average|last|over)\b[^\[\]()]{0,40})[\])](?= ?[:=])")
+_NOTE = regex(
+    r" ?[\[(](?:0+ ?[-:,] ?0+|(?:mean|avg|average|last|over)\b[^\[\]()]{0,40})[\])](?= ?[:=])"
+    r"|(?<=[\[(])0+-(?=0+[\])])"  # What a range of batches begins with: its end is how far they came.
+)
 _OF_EPOCH = regex(r"^[- ]epoch \($|(?<![A-Za-z_])(?:i|idx)[=:] ?$")  # `0-epoch (99/400)`, `i=99/400`
+_PAIRED = regex(r"[\])]? *[\[(]? *0+ ?/ ?0+[\]) ]")  # The epoch in `29/30 160/165`.
 _OF_OTHERS = regex(r" ?[A-Za-z]{2,}s[)\]]")  # `(342/759 merges)`
-_RANGE = regex(r"(?<=[\[(])0+-(?=0+[\])])")
-"""What a range of batches begins with: its end is how far they came."""
 _PAIR = regex(r"\W{0,3}[\[(] *(?P<epoch>0+), *(?P<step>0+) *[\])].*(?:loss|Loss)")
 _LIST = regex(r"[+-]?[0nN.][\w.+-]*(?:,? +[+-]?[0nN.][\w.+-]*)+(?=\])")
 _SPLIT = regex(r"['\"](?:mode|split|phase|stage|subset)['\"]: *['\"]([A-Za-z_]{1,20})['\"]")
@@ -163,8 +165,6 @@ def read_shape(skeleton: str) -> Shape | None:
     text, stamp = without_marks(text)
     if ("]" in text or ")" in text) and _NOTE.search(text):
         text = _NOTE.sub(lambda match: " " * len(match[0]), text)
-    if "-0" in text:
-        text = _RANGE.sub(lambda match: " " * len(match[0]), text)
     fields = _fields(text, bars)
     rows = find_rows(text, bool(bars)) if tabular else ()
     if rows:
@@ -283,10 +283,7 @@ def _of_row(text: str) -> str:
 def _told_at(key: str, text: str, token: NumberToken) -> str:
     """Return the loss in `Loss step 10: 0.5`, `Train loss 10 0.51`, `error last 10 batches`; else empty."""
     name, _, last = key.rpartition(" ")
-    if last.lower() in ("step", "epoch", "iter", "iteration") and text[token.end : token.end + 2] in (
-        ": ",
-        " =",
-    ):
+    if last.lower() in ("step", "epoch", "iter", "iteration") and text[token.end :][:2] in (": ", " ="):
         return name
     return key if "." not in text[token.start : token.end] and _DECIMAL.match(text, token.end) else ""
 
@@ -340,6 +337,8 @@ def _unnamed(
         return role if role.kind else Role("loss", tier=4), pending  # `Score at iteration 10 is 1.2`
     role = classify(suffix) if suffix and _LETTERS.search(suffix) else Role("")
     if token.total is not None:
+        if _PAIRED.match(text, token.unit_end):
+            return Role("epoch"), "epoch"
         if role.kind == "step":
             return role, suffix
         before = text[: token.start]
@@ -353,7 +352,7 @@ def _unnamed(
         if (alone or percent) and "/" not in token.unit and not _OF_OTHERS.match(text, token.unit_end):
             return Role("step", tier=1, about="#"), ""
         return Role(""), ""
-    if role.kind == "loss":
+    if role.kind == "loss" and "." in text[token.start : token.end]:
         return role, suffix
     first = not fields and not token.unit and not gap.strip(" \t~[]|(#")
     again = bool(fields) and fields[-1].name == "#" and not gap.strip(" \t|")

@@ -65,9 +65,9 @@ class StepCounter:
     """One counter. `kind`: step, bar, other (no optimiser step) or epoch; `value` counts over epochs.
 
     `guessed`: it was printed at intervals of `usual`, and how many an epoch has beyond the last is unknown.
-    `anew`: it goes on from where it began, and no epoch tells why. `spans`: it went on where an epoch ended,
-    so that it counts through all of them; `rounds` are the epochs in which it was seen, `round` the last of
-    them. `between`: how often it was drawn between the rounds of another bar.
+    `anew`: it goes on from where it began, and no epoch tells why; `adrift`: nor does the loss. `spans`: it
+    went on where an epoch ended, so that it counts through all; `rounds` are the epochs in which it was seen,
+    `round` the last of them. `between`: how often it was drawn between the rounds of another bar.
     """
 
     key: Key
@@ -87,6 +87,7 @@ class StepCounter:
     usual: int = 1
     guessed: bool = False
     anew: bool = False
+    adrift: bool = False
     with_loss: int = 0
     at_zero: bool = False
     tested: bool = False
@@ -117,7 +118,8 @@ class StepCounter:
             self.value, self.times = -1, Thinned()
             self.restarts += 1
         elif n <= self.n:
-            self.anew = self.anew or (self.kind == "step" and reading.epoch is None and self._begins_again(n))
+            alone = self.kind == "step" and reading.epoch in (None, self.epoch) and not reading.epoch_here
+            self.anew = self.anew or (alone and self._begins_again(n))
             return False
         else:
             self.usual, self.gap = self.gap, n - self.n
@@ -139,6 +141,8 @@ class StepCounter:
     def _rolled(self, reading: CounterReading) -> bool:
         """Tell whether a counter that did not rise began again: in a later epoch, or after its end."""
         n, total = reading.n, self.total
+        if self.with_loss >= self.seen > 2 and not reading.loss:
+            return False  # It was never without a loss: another loop's, or prose.
         if reading.epoch is not None and not self.spans:
             if self.epoch is None:
                 return n < self.n and n <= self.first
@@ -171,11 +175,13 @@ class StepCounter:
 
     def score(self) -> tuple[int, float]:
         if self.kind == "epoch":
-            return (0, self.seen + (self.with_loss > 0) / 2)
+            counts = self.with_loss > 0 or self.total or self.gap in (1, self.usual)
+            return (0 if counts else -1, self.seen + (self.with_loss > 0) / 2)
         if self.kind == "other" or self.samples or self.between > 1:
             return (1, self.seen)
         named = self.seen > 1 and (self.key[-1] != "#" or self.total is not None)
-        return (2 if named or self.kind == "bar" or self.with_loss else -1, self.seen * self.weight)
+        often = max(self.seen, self.with_loss if self.key[-1] != "#" else 0) * self.weight
+        return (2 if named or self.kind == "bar" or self.with_loss else -1, often)
 
     @property
     def counts(self) -> bool:
@@ -195,7 +201,6 @@ class StepCounters:
 
     def __init__(self) -> None:
         self._sources: dict[Key, StepCounter] = {}
-        self._labels: set[str] = set()
         self.at_zero: list[StepCounter] = []
         self._totals: dict[Key, tuple[int, int]] = {}
         self._drawn: StepCounter | None = None
@@ -211,13 +216,8 @@ class StepCounters:
         if found is not None or len(self._sources) >= MAX_SOURCES:
             return found
         found = self._continued(key, n) if kind == "bar" and n else None
-        if found is None:
-            if kind == "bar":
-                weight *= 2.0 if key[1] not in self._labels else 1.0
-                self._labels.add(key[1])
-            found = StepCounter(key, kind, weight, len(self._sources))
-        self._sources[key] = found
-        return found
+        self._sources[key] = found or StepCounter(key, kind, weight, len(self._sources))
+        return self._sources[key]
 
     def _continued(self, key: Key, n: int) -> StepCounter | None:
         bars = [s for s in self._sources.values() if s.kind == "bar" and (s.key[2], s.key[3]) == key[2:]]
