@@ -132,8 +132,8 @@ def test_another_batch_says_what_it_does() -> None:
 
 def test_a_runs_own_name_and_folder_are_no_difference() -> None:
     found = checklist.compare(
-        SideFacts(record("python t.py --out=/x/runs/0001-a/out --id 0001-a", name="0001-a")),
-        SideFacts(record("python t.py --out=/y/runs/0002-b/out --id 0002-b", name="0002-b")),
+        SideFacts(record("python t.py --out=/x/runs/0001-a/job/out --id 0001-a", name="0001-a")),
+        SideFacts(record("python t.py --out=/y/runs/0002-b/job/out --id 0002-b", name="0002-b")),
     )
     assert found.differences == []
 
@@ -222,7 +222,7 @@ def test_surroundings_alone_leave_out_the_command_and_what_is_meant() -> None:
 
 
 def test_a_command_on_paper_has_places_for_its_own_name_and_folder() -> None:
-    made = record("python t.py --out=/x/runs/0001-a/out --id 0001-a", name="0001-a")
+    made = record("python t.py --out=/x/runs/0001-a/job/out --id 0001-a", name="0001-a")
     assert checklist.command_of(made) == "python t.py '--out={run_dir}/out' --id '{run}'"
     script = record(name="0001-a", argv=("/bin/sh", "-c", "cd 0001-a && python t.py"), shell=True)
     assert checklist.command_of(script) == "cd {run} && python t.py"

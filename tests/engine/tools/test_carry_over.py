@@ -18,7 +18,7 @@ for step in range(1, 151):
     time.sleep(0.05)
     print(f"step {step} loss {1 / step:.4f}", flush=True)
 """
-LOOK = ("why", "--to-the-end", "--device=cpu:1", "--", "python", "train.py", "--lr=1 2")
+LOOK = ("why", "--to-the-end", "--device=cpu:1", "--", "python", "train.py", "--lr=1 2", "--out={run_dir}/a")
 CARRIED = "gpudebug-why-1 is the first run of the baseline: runs/0001-baseline-workload"
 STAYS = "gpudebug-why-1 stays a diagnosis and is no run of the baseline: "
 
@@ -47,7 +47,7 @@ def last_note(done: Done) -> str:
 def test_it_is_a_sealed_run_of_the_baseline_that_next_begins_with(folder: Path) -> None:
     assert last_note(begun(folder)) == CARRIED
     loaded = load(folder)
-    assert loaded.setup.config.workload.argv() == ("python", "train.py", "--lr=1 2")
+    assert loaded.setup.config.workload.argv() == (*LOOK[4:],)
     assert loaded.setup.config.device == "cpu:1"
     found = dict(
         alike(

@@ -148,7 +148,7 @@ def _variables(facts: SideFacts, other: SideFacts, steering: bool) -> Mapping[st
 
 def _words(record: RunRecord) -> tuple[str, ...]:
     """The command with its own name and folder as `{run}` and `{run_dir}`: these differ in any two runs."""
-    folder = f"runs/{record.name}"
+    folder = f"{record.name}/job"
     return tuple(_unnamed(word, record.name, folder) for word in record.argv)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpudebug.core.command.synonyms import used_by
+from gpudebug.core.compare.checklist import command_of
 from gpudebug.core.errors import StoreError, UsageError
 from gpudebug.core.records import Evidence, Manifest, RunRecord
 from gpudebug.core.redaction.redact import REDACTED
@@ -34,13 +34,13 @@ class Look:
 
     @property
     def command(self) -> str:
-        """Its command as a text that a shell splits into the same words. UsageError if parts are redacted."""
+        """Its command as it was asked for, for a shell to split. UsageError if parts are redacted."""
         if any(REDACTED in word for word in self.record.argv):
             raise UsageError(
                 f"the command of {self.folder.name} has a secret that was not recorded",
                 next=f"gpudebug init --from {self.folder.name} --command 'YOUR TRAINING COMMAND'",
             )
-        return shlex.join(self.record.argv)
+        return command_of(self.record)
 
     @property
     def settings(self) -> dict[str, str]:
