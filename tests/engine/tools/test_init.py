@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -188,3 +189,15 @@ def test_without_a_gpu_the_metric_is_one_that_decides(
     assert f"metric: {metric}\n" in (folder / "gpudebug.yaml").read_text()
     said = {("cpu", None): [BY_RATE], ("cpu", "/usr/bin/sbatch"): [ON_NODES]}
     assert [note for note in notes if "no GPU here" in note] == said.get((kind, cluster), [])
+
+
+def test_the_settings_that_are_advised_for_nodes_without_a_gpu_are_accepted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: "/usr/bin/sbatch")
+    monkeypatch.setattr("gpudebug.edges.devices.resolve", lambda *_: Resolved({"kind": "cpu"}, ()))
+    init(folder, command=COMMAND)
+    text = (folder / "gpudebug.yaml").read_text()
+    for setting in ON_NODES.partition("set ")[2].split(", "):
+        text = re.sub(rf"{setting.partition(' ')[0]} \S+", setting, text, count=1)
+    assert load(text, "gpudebug.yaml").metric == "steps_per_s"
