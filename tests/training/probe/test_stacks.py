@@ -493,3 +493,51 @@ quality(); teacher()
     assert evaluated > 0.2
     assert part(found, stack=r"quality$", phase="forward") < 0.1 * evaluated
     assert part(found, stack=r"teacher$", phase="eval") == 0
+
+
+@needs_torch
+@pytest.mark.parametrize("change", ["train", "requires_grad_"])
+def test_a_forward_in_evaluation_mode_with_gradients_is_one_of_evaluation_if_few_steps_have_it(
+    tmp_path: Path, change: str
+) -> None:
+    code = """
+import time, torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = torch.nn.Linear(4, 1)
+    def forward(self, x, seconds=0.0):
+        time.sleep(seconds)
+        y = self.one(x)
+        return torch.autograd.grad(y.sum(), x, create_graph=True)[0]
+net, frozen = Net(), Net()
+frozen.CHANGE(False)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+def x():
+    return torch.ones(2, 4, requires_grad=True)
+def train(steps, teacher):
+    for _ in range(steps):
+        loss = net(x(), 0.01).sum()
+        if teacher:
+            loss = loss + guided()
+        optimizer.zero_grad(); loss.backward(); optimizer.step()
+def guided():
+    return frozen(x(), 0.05).sum()
+def forces():
+    net.CHANGE(False)
+    net(x(), 0.8)
+    net.CHANGE(True)
+began = time.perf_counter()
+train(10, False)
+middle = time.perf_counter()
+forces()
+again = time.perf_counter()
+train(20, True)
+print(time.perf_counter() - again + middle - began)
+""".replace("CHANGE", change)
+    told = probed(tmp_path / "run", code)
+    assert (told.status, told.err) == (0, "")
+    found = of(told)
+    assert part(found, stack=r"forces$", phase="eval") > 5 * part(found, stack=r"forces$", phase="forward")
+    assert part(found, stack=r"guided$", phase="forward") > 2 * part(found, stack=r"guided$", phase="eval")
+    assert told.counters["forward_s"] < float(told.out)

@@ -27,6 +27,9 @@ USER, LIBRARY, TORCH, PASSED = range(4)
 HANDS_ON = ("_tensor.py", "tensor.py", "overrides.py", os.path.join("utils", "_device.py"))
 # What an interactive Python or `python -c` runs is the user's; other names in brackets are generated code.
 TYPED_IN = ("<stdin>", "<string>", "<ipython")
+# Forces are gradients, which an evaluation of them records, too. A network in evaluation mode, or with frozen
+# parameters, that is part of training records them in more than one step of so many.
+RARELY = 4
 # Methods that call nothing of the training's: what they call is passed by as well.
 OURS_ALONE = frozenset(
     (
@@ -77,8 +80,9 @@ class Calls:
     trainers: threads that step an optimizer; until the first step the one in which training began. on_cpu:
     the training's device is the CPU, as far as is known; `settled` once an optimizer has shown it. looks:
     asked within some of the forwards whether they have seen enough. stepping: told of an optimizer's steps.
-    evaluating: a module in evaluation mode is called that records no gradients; acting: one in training mode,
-    of a training. losses: shown a backward while it is `due`.
+    evaluating: a module in evaluation mode is called that records no gradients, or that one or a frozen one
+    is called with gradients in few of the steps; acting: one in training mode without them, of a training.
+    losses: shown a backward while it is `due`.
     """
 
     def __init__(self, torch: Any, recorder: Recorder) -> None:
@@ -108,15 +112,21 @@ class Calls:
         self.sites.clear()
         self._reads[:] = [0, 0.0]
         self.evaluating = self.acting = False
+        self._passes, self._passed = 0, -1
         # What `cpu()` last handed out on the CPU: `x.cpu().numpy()` reads once.
         self.handed: Callable[[], Any] | None = None
         self.on_cpu, self.settled = True, False
 
-    def called(self, module: Any, counts: bool) -> None:
-        """The outermost module is called now; `counts`: with gradients."""
-        trains = module.__dict__.get("training", True)
-        self.evaluating = not counts and not trains
-        self.acting = not counts and trains and self.recorder.steps > 0
+    def called(self, module: Any, counts: bool) -> bool:
+        """The outermost module is called now; `counts`: with gradients. Tell whether for training."""
+        trains, steps = module.__dict__.get("training", True), self.recorder.steps
+        trains = trains and not (counts and _frozen(module))
+        if counts and not trains and self._passed != steps:
+            self._passed = steps
+            self._passes += 1
+        self.evaluating = not trains and not (counts and RARELY * self._passes > steps)
+        self.acting = not counts and trains and steps > 0
+        return counts and not self.evaluating
 
     def _stepped(self, steps: int) -> None:
         if steps == 1:
@@ -170,6 +180,19 @@ class Calls:
             return NEVER
         function = getattr(kind, "__torch_function__", None)
         return PLAIN if function is getattr(disabled, "_disabled_torch_function_impl", None) else HOOKED
+
+
+def _frozen(module: Any) -> bool:
+    """Tell whether it has parameters, and none of them takes gradients."""
+    found = False
+    try:
+        for parameter in module.parameters():
+            found = True
+            if parameter.requires_grad:
+                return False
+    except Exception:  # noqa: BLE001 - a module of another make
+        return False
+    return found
 
 
 class Sites:

@@ -90,8 +90,8 @@ class CodeFacts:
 class Frames:
     """Folds stacks to keys: phase, ids of code from the innermost out, the user's frame and its line.
 
-    `evaluating` says whether the forward that is going on records no gradients in evaluation mode, `acting`
-    whether in training mode. Without PyTorch a stack has no phase but `other`."""
+    `evaluating` says whether the forward that is going on is an evaluation's, `acting` whether it records no
+    gradients in training mode. Without PyTorch a stack has no phase but `other`."""
 
     def __init__(
         self,

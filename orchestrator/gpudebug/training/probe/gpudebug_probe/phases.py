@@ -1,8 +1,9 @@
 """How long an iteration's forward, backward and optimizer step keep the thread that trains.
 
-forward: the outermost calls of modules while gradients are recorded, the loss's module included. backward:
-`backward()` and `torch.autograd.grad` outside of a forward. optimizer: `step()` without what its closure
-computes. On a GPU this is the time it takes to queue the work, and to wait where the work is read.
+forward: the outermost calls of modules while gradients are recorded, the loss's module included, but for
+those of an evaluation. backward: `backward()` and `torch.autograd.grad` outside of a forward. optimizer:
+`step()` without what its closure computes. On a GPU this is the time it takes to queue the work, and to
+wait where the work is read.
 
 Of each backward, the elements that its first forward was given are counted, too: what a step takes in,
 whatever the program prints of it, and whether or not a loader feeds it. Forwards without gradients that carry
@@ -86,7 +87,7 @@ class _Phases:
         counters[name] = counters.get(name, 0.0) + more
 
     def forwarded(self, args: Any, kwargs: Any, took: float, counts: bool) -> None:
-        """A forward took so long; `counts`: with gradients."""
+        """A forward took so long; `counts`: one of training's."""
         if not counts:
             self._acted(args, kwargs, took)
             return
@@ -156,14 +157,13 @@ def _calling(original: Callable[..., Any], phases: _Phases) -> Callable[..., Any
             return reached.through(thread, original, self, args, kwargs)
         if thread in within:
             return original(self, *args, **kwargs)
-        counts = phases.grad_enabled()
+        counts = calls.called(self, phases.grad_enabled())
         if counts and phases.look:
             phases.look = False
             looking = not seen_enough()
             looking = (not phases.given and reached.begin(thread)) or looking
         passing = not looking
         within.add(thread)
-        calls.called(self, counts)
         begun = perf_counter()
         try:
             return reached.through(thread, original, self, args, kwargs)
