@@ -143,6 +143,8 @@ def told(**machine: Any) -> set[str]:
     others.append(Evidence.model_validate({**EVIDENCE, "framework": "sb3", "stacks": ROLLOUTS}))
     alone = {**PROBE, "facts": {**PROBE["facts"], "loaders": [{"workers": 0, "fetched": 9}]}}
     others.append(Evidence.model_validate({**EVIDENCE, "probe": alone}))
+    crowded = {**EVIDENCE["conditions"], "cpu_wait": 400.0}
+    others.append(Evidence.model_validate({**EVIDENCE, "probe": None, "conditions": crowded}))
     return {*found.signals, *(s for e in others for s in facts_of([e.model_dump(mode="json")]).signals)}
 
 

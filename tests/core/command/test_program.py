@@ -64,6 +64,11 @@ def test_notes_of_another_hand_are_no_processes() -> None:
     assert of_notes("text") == ()
 
 
+def test_a_process_of_an_earlier_version_says_nothing_of_its_cores() -> None:
+    (row,) = as_notes([seen(2, 0, 1.0, cores=4)])
+    assert [one.cores for one in of_notes([row, row[:-1]])] == [4, 0]
+
+
 @pytest.mark.parametrize(
     ("words", "letters"),
     [

@@ -122,6 +122,17 @@ def test_every_figure_of_a_run_has_its_signal() -> None:
     assert set(found) <= set(SIGNALS)
 
 
+@pytest.mark.parametrize(
+    ("inside", "wait", "ready"),
+    [(None, 200.0, 1.25), (None, 100.0, None), (None, None, None), (PROBE, 200.0, None)],
+)
+def test_without_a_probe_the_kernel_says_how_many_threads_want_a_core(
+    inside: object, wait: float | None, ready: float | None
+) -> None:
+    seen = {**GPU, "probe": inside, "conditions": {**GPU["conditions"], "cpu_wait": wait}}
+    assert facts_of([seen], [RECORD]).signals.get("ready_over_cores") == ready
+
+
 def test_what_nothing_tells_is_absent_and_said() -> None:
     bare = {
         "run": "r",

@@ -472,3 +472,9 @@ def test_hypotheses_stand_as_the_causes_that_they_test() -> None:
     found = Diagnosis(causes=causes)
     assert [cost(c) for c in causes] == [pytest.approx(v) for v in (0.36, 0.3)]
     assert shares(found, {2: {"b": 1.0}, 1: {"a": 1.0}}) == {1: pytest.approx(0.36), 2: pytest.approx(0.3)}
+
+
+def test_threads_of_a_program_without_pytorch_that_fight_for_the_cores_are_a_cause() -> None:
+    known = facts(gpu_util=50.0, device_stand_in=True, steps_per_s=20.0, ready_over_cores=1.3)
+    found = diagnose(CATALOGUE, known)
+    assert (found.causes[0].id, found.abstains) == ("dl-oversubscribed", None)

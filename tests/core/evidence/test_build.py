@@ -24,7 +24,7 @@ from gpudebug.core.words import Outcome, Trend
 
 OTHER = (1, "GPU-1")
 WINDOW = Window(start_s=10, end_s=40, samples=150, rule="steps")
-BUFFERS = RunProcess(7, 0, "train.py", 0.0, 33.0, 9.0, output="log", buffers=True)
+BUFFERS = RunProcess(7, 0, "train.py", 0.0, 33.0, 9.0, output="log", buffers=True, cores=4)
 
 
 def build(rows: SampleTable, log: LogSummary | None = None, **more: Any) -> Evidence:
@@ -249,6 +249,7 @@ def test_steps_of_a_live_log_bound_the_window() -> None:
         reader.feed(f"step {step} loss {2 / step:.4f}\n".encode(), time)
     rows = sampled(phases((12, 0.0), (31, 24.0), (36, 60.0)), 36)
     found = build(samples(rows), reader.summary(0), seen=(BUFFERS,))
+    assert found.conditions.cores == BUFFERS.cores
     assert found.program is not None and found.program.held is None
     assert found.window is not None
     assert (found.window.rule, found.utilisation) == ("steps", pytest.approx(24, abs=0.5))

@@ -68,7 +68,7 @@ def look(
 def test_a_parent_that_only_waits_is_no_program(tmp_path: Path, launcher: str) -> None:
     with (tmp_path / "log").open("wb") as log:
         job = subprocess.Popen([sys.executable, "-c", launcher, "-c", WORKS], stdout=log)
-    look(job, tmp_path / "log", lambda one: one.parent, job.pid)
+    look(job, tmp_path / "log", lambda one: (one.parent, one.cores), (job.pid, len(os.sched_getaffinity(0))))
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ _DEVICE = {
     "cpu_cores": Signal("count", "the training's processes use {} cores", "samples"),
     "cores": Signal("count", "cores that they may use: {}", "host"),
     "cores_busy_share": Signal("share", "of what others leave of those cores {} is busy", "samples"),
+    "ready_over_cores": Signal("count", "threads that run or wait for a core, a core: {}", "samples"),
     "cpu_quota_throttled": Signal("yes", "the CPU quota holds the processes back: {}", "samples"),
     "peak_rss_share": Signal("share", "resident memory at its peak, of the host's: {}", "samples"),
 }

@@ -34,7 +34,9 @@ _SPAN = regex(r"\d+(\.\d*)?[smhd]?", re.ASCII)
 _TIMEOUT_VALUES = ("-k", "--kill-after", "-s", "--signal")
 # Options of Python that take the next word if nothing follows in their own.
 _WITH_VALUE = "XWcm"
-_KINDS = (int, int, str, float, float, float, float, float, bool, str, str, bool)
+_KINDS = (int, int, str, float, float, float, float, float, bool, str, str, bool, int)
+_EARLIER = len(_KINDS) - 1
+"""Of earlier versions: without `cores`."""
 
 
 class RunProcess(NamedTuple):
@@ -45,8 +47,8 @@ class RunProcess(NamedTuple):
     `serves`: it is a worker of another one's, or below one. `output` is where its standard output leads:
     `log`, `file`, `null`, `kernel` (a notebook's keeps it), `other`, or `pipe` with the name of who reads it
     behind a blank. `apart` is what keeps the probe out of a Python (`-I`, `-E`, `-S`, `env` without our
-    variables, `path` with another PYTHONPATH), `buffers` that Python holds its output back. "" and False are
-    unknown, too.
+    variables, `path` with another PYTHONPATH), `buffers` that Python holds its output back, `cores` how many
+    it may use. "", False and 0 cores are unknown, too.
     """
 
     pid: int
@@ -61,6 +63,7 @@ class RunProcess(NamedTuple):
     output: str = ""
     apart: str = ""
     buffers: bool = False
+    cores: int = 0
 
     @property
     def reader(self) -> str | None:
@@ -129,10 +132,10 @@ def of_notes(notes: object) -> tuple[RunProcess, ...]:
 
 
 def _of_row(row: object) -> RunProcess | None:
-    if not isinstance(row, list) or len(row) != len(_KINDS):
+    if not isinstance(row, list) or not _EARLIER <= len(row) <= len(_KINDS):
         return None
     values: list[Any] = []
-    for kind, value in zip(_KINDS, row, strict=True):
+    for kind, value in zip(_KINDS, row, strict=False):
         if kind in (str, bool):
             if not isinstance(value, kind):
                 return None

@@ -100,6 +100,8 @@ _COMPUTING, _FULL = 0.6, 0.85
 """Of workers' time, and of the cores that others leave: workers that compute have no core left for more."""
 _MOST_FOREIGN = 95.0
 """Percent of the cores: what others leave is not known more exactly."""
+_CROWDED = 1.2
+"""Threads that run or wait for a core, a core: whatever others take, no more than there are threads."""
 _LONGEST_LINE = 160
 _NO_LOG = "the log prints no steps, no loss and no data times"
 
@@ -234,9 +236,11 @@ def _devices(evidence: Sequence[Record], records: Sequence[Record]) -> dict[str,
     util = mean([e.get("utilisation") for e in evidence])
     found = [c for e in evidence if (c := e.get("conditions"))]
     known = {key: mean([c.get(key) for c in found]) for key in ("read_mb_s", "write_mb_s", "cpu_cores")}
+    waits = mean([c.get("cpu_wait") for c in found if not any(e.get("probe") for e in evidence)])
     usable = mean([c.get("cores") for c in found])
     used = known["cpu_cores"]
     foreign = mean([c.get("foreign_cpu") for c in found])
+    ready = (used + waits / 100) / usable if usable and used is not None and waits is not None else None
     left = usable * (1 - min(_MOST_FOREIGN, foreign or 0.0) / 100) if usable else None
     devices = [d for record in records for d in record.get("devices") or ()]
     uuids = {d.get("uuid") for d in (*devices, *(d for e in evidence for d in e.get("devices") or ()))}
@@ -259,6 +263,7 @@ def _devices(evidence: Sequence[Record], records: Sequence[Record]) -> dict[str,
         "cpu_lost_share": lost_share(mean([c.get("cpu_stolen") for c in found]), used),
         **known,
         "cores": usable,
+        "ready_over_cores": ready if ready is not None and ready > _CROWDED else None,
         "cores_busy_share": min(1.0, used / left) if used is not None and left else None,
         "cpu_quota_throttled": used >= _HELD_BACK * quota if used is not None and quota else None,
     }

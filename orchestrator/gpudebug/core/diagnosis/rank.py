@@ -30,7 +30,7 @@ LIKELY = 0.15
 _SUPPORT = 0.5
 _TELLING = (
     *("data_wait_share", "log_data_share", "stacks_s", "trace_busy_share", "layer_cached_batch_ratio"),
-    "awaited_device",
+    *("awaited_device", "ready_over_cores"),
 )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from gpudebug.core.command.program import programs
 from gpudebug.core.evidence import learning, speed
 from gpudebug.core.evidence.phases import phases
 from gpudebug.core.evidence.program import program_evidence
@@ -75,7 +76,10 @@ def build(
         )
     figures = window_figures(run, read, samples, series, window, reason=window_reason, doubt=doubt)
     inside = figures["probe"]
-    cores = conditions.usable(run.cpu_quota, inside.facts.get("cpus") if inside else None)
+    allowed = (
+        inside.facts.get("cpus") if inside else max((one.cores for one in programs(read.seen)), default=0)
+    )
+    cores = conditions.usable(run.cpu_quota, allowed)
     program = _program(read)
     return Evidence(
         run=run.name,

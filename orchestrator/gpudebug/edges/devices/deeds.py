@@ -41,6 +41,7 @@ class _Deeds:
     output: str = ""
     apart: str = ""
     buffers: bool = False
+    cores: int = 0
     looked: str | None = None
 
 
@@ -94,6 +95,7 @@ class ProcessDeeds:
                 output=d.output,
                 apart=d.apart,
                 buffers=d.buffers,
+                cores=d.cores,
             )
             for d in chosen
         ]
@@ -126,6 +128,8 @@ class ProcessDeeds:
     def _look(self, deeds: _Deeds, members: Mapping[int, ProcessStat]) -> None:
         pid = deeds.stat.pid
         deeds.output = self._output(pid, members)
+        with suppress(OSError):
+            deeds.cores = len(os.sched_getaffinity(pid))
         argv = words(pid, "cmdline") or []
         if not argv or not deeds.stat.name.startswith("python"):
             return
