@@ -77,7 +77,19 @@ def test_knobs_of_what_a_step_takes(name: str) -> None:
     assert like_batch(name)
 
 
-@pytest.mark.parametrize("name", ["--num_workers", "--prefetch", "--lr", "--fp16", "--cache", "--compile"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "--num_workers",
+        "--prefetch",
+        "--lr",
+        "--fp16",
+        "--cache",
+        "--compile",
+        "--save_freq",
+        "--training.eval_every",
+    ],
+)
 def test_other_knobs_explain_no_count(name: str) -> None:
     assert not like_batch(name)
 

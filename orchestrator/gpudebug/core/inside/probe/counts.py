@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gpudebug.core.command import batch, command_line
+from gpudebug.core.command.cadence import CHECKPOINT, EVALUATION, kind_of
 from gpudebug.core.lazy import regex
 from gpudebug.core.records import Evidence, ProbeEvidence
 from gpudebug.core.words import Outcome
@@ -217,8 +218,13 @@ def evaluated_batches(inside: ProbeEvidence | None) -> int:
 
 
 def like_batch(name: str) -> bool:
-    """Tell whether a flag or variable of this name may set how much a step of the optimizer takes."""
-    return batch.names_batch(name) or bool(_LIKE_BATCH.fullmatch(_folded(name)))
+    """Tell whether a flag or variable of this name may set how much a step of the optimizer takes.
+
+    One that says how often a training evaluates or saves does not.
+    """
+    return batch.names_batch(name) or bool(
+        _LIKE_BATCH.fullmatch(_folded(name)) and kind_of(name) not in (EVALUATION, CHECKPOINT)
+    )
 
 
 def sizes_step(name: str) -> bool:
