@@ -205,8 +205,7 @@ DAY = 86400.0
 def stamp_seconds(text: str) -> float | None:
     """Seconds of a stamp on a scale of its own: only differences between stamps of one log mean anything.
 
-    Months count 31 days, so a run across a month's end shows a gap of up to three days there. A date of two
-    digits each may have any order: its day counts alike in each, and goes back at a month's end.
+    A date of two digits each may have any order: its day counts alike in each, and goes back as a month ends.
     """
     clock = _TIME.search(text)
     if clock is None:
@@ -218,5 +217,7 @@ def stamp_seconds(text: str) -> float | None:
     parts = [int(part) for part in date.groups() if part is not None]
     if date[7]:
         return sum(parts) * DAY + seconds
-    year, month, day = parts if date[1] else (parts[2], *parts[:2]) if date[4] else (0, *parts)
-    return ((year * 12 + month) * 31 + day) * DAY + seconds
+    year, month, day = parts if date[1] else (parts[2], *parts[:2]) if date[4] else (1, *parts)
+    year, month = (year - 1, month + 12) if month < 3 else (year, month)  # Years from March on.
+    days = 365 * year + year // 4 - year // 100 + year // 400 + (153 * month - 457) // 5 + day
+    return days * DAY + seconds
