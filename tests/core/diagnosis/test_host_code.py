@@ -156,6 +156,13 @@ def test_nothing_watched_has_none() -> None:
     assert worker_code(stacks(("data", "w.py:loop queues.py:get", 1, 1.0, 0.0))) is None
 
 
+@pytest.mark.parametrize(("cpu_s", "named"), [(0.1, False), (3.9, True)])
+def test_a_wait_for_what_the_device_computes_is_none(cpu_s: float, named: bool) -> None:
+    row = ("other", "train.py:go train.py:averages jax/core.py:convert_to_numpy", 9, 4.0, cpu_s)
+    found = host_code(stacks(row, code={"train.py:averages:9": "return convert(logs)"}))
+    assert (found is not None) == named
+
+
 def test_without_phases_what_trains_by_its_name_is_none() -> None:
     rows = [
         ("other", "train.py:main train.py:update_model", 3, 6.0, 6.0),

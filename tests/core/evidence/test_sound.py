@@ -121,6 +121,7 @@ def test_evidence_with_another_type_is_none(key: str) -> None:
     "found",
     [
         {"loss": {"points": "41"}},
+        {"loss": {"advice": {}}},
         {"window": {"start_s": "1", "end_s": 2.0}},
         {"window": {"end_s": 2.0}},
         {"phases": [{"name": "ppo", "by": "log"}]},

@@ -29,6 +29,8 @@ _READS = regex(
     r"|asarray\(|\b(float|int|bool|print)\("
 )
 """Lines that wait until a device has done what was asked of it: that is no work of the host's."""
+_READER = regex(r":([\w<>]+\.)*(convert_to_numpy|_?numpy|__array__|_value|block_until_ready|device_get)$")
+"""Functions of Keras, TensorFlow and JAX that do."""
 _TRAINING = regex(r"(?i)forward|backward|grad|train|fit|optimi|loss|updat|step|learn|epoch|main|run|<module>")
 """How functions that train are called: without PyTorch nothing else tells them from other host code."""
 
@@ -137,7 +139,7 @@ def _candidates(rows: Sequence[SampledStack]) -> Iterator[SampledStack]:
         if one.phase in _TRAINS and _operates(one):
             continue
         below = one.frames[one.own + 1 :]
-        if one.phase == "data" and one.cpu_s < one.seconds / 2:
+        if one.cpu_s < one.seconds / 2 and (one.phase == "data" or _READER.search(one.frames[-1])):
             continue
         if any(map(in_compiler, below)):
             continue

@@ -38,7 +38,7 @@ from gpudebug.core.words import Outcome, Trend
 if TYPE_CHECKING:
     from gpudebug.core.trainlog.reader import LogSummary
 
-EVIDENCE_RULE = "4"
+EVIDENCE_RULE = "5"
 """What makes other evidence of the same samples and log raises it: a version alone does not tell."""
 
 SPARK = 40

@@ -178,6 +178,7 @@ def evidence(data: Any) -> bool:
             for one in data.get("phases", [])
         )
         and _number((data.get("loss") or {}).get("points"))
+        and _text((data.get("loss") or {}).get("advice"))
         and all(type((data.get("window") or _NO_WINDOW).get(key)) in (int, float) for key in _NO_WINDOW)
         and _watched((data.get("stacks") or {}).get("training"))
     )

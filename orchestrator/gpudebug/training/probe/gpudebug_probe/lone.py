@@ -2,8 +2,8 @@
 
 A thread of ours waits until the program is no short one, then looks at the stack of the main thread as
 `sampler` does, and reports it as stacks of `main`. It is gone as soon as PyTorch's own watchers look (see
-`stacks`). What only waits for the end of a child process is a launcher and reports nothing. A forked child,
-or one of multiprocessing, is not looked at: what it does is its parent's work, of which the stack tells.
+`stacks`). A forked child, or one of multiprocessing, is not looked at: what it does is its parent's work, of
+which the stack tells.
 
 Nothing is imported before that, so that a short program pays for one thread alone.
 """
@@ -39,13 +39,6 @@ MEETING = tuple(
         ("nn", "parallel", "distributed.py"),
     )
 )
-# The innermost functions of a thread that waits for a process to end.
-LAUNCHING = {
-    *(("subprocess.py", name) for name in ("_try_wait", "_wait", "_communicate", "wait")),
-    # The agent of torchrun sleeps between its looks at the ranks.
-    ("api.py", "_invoke_run"),
-    *(("popen_fork.py", name) for name in ("poll", "wait")),
-}
 
 
 def watch(run: str) -> None:
@@ -185,7 +178,6 @@ class _Lone:
             return
         sampler = StackSampler("main", RecordFile(self._run), Frames(), lambda: None)
         sampler.target = self._target
-        sampler.passes = _launches
         self._sampler = sampler
         at_end(self._end)
         sampler.start()
@@ -216,11 +208,6 @@ def _meets(frame: Any) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def _launches(stack: Any) -> bool:
-    code = stack[0].f_code
-    return (os.path.basename(code.co_filename), code.co_name) in LAUNCHING
 
 
 _lone: _Lone | None = None

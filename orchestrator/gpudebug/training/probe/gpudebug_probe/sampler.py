@@ -33,7 +33,6 @@ SWITCH_S = 0.0005
 ROUNDS, HARDLY = 4, 0.15
 MOST_STACKS, MOST_IDLE = 2000, 32
 OTHER_STACKS = ("other", (), -1, 0)
-PASSED = ("", (), -1, 0)
 STACKS_TOLD, LONGEST_TOLD = 100, 60_000
 MOST_CODES = 16_384
 # How long the end of a process, or a fork, waits for the thread to end.
@@ -49,14 +48,12 @@ class StackSampler:
     """A thread that looks, and what it has seen since its last report: seconds, CPU seconds, count by stack.
 
     `target` is the thread that it looks at, the clock that counts what that runs, and its number in /proc;
-    zeros for none. `lost` is called when that has ended; a stack, from the innermost frame out, that
-    `passes` is not reported.
+    zeros for none. `lost` is called when that has ended.
     """
 
     def __init__(self, of: str, record: RecordFile, frames: Frames, lost: Callable[[], None]) -> None:
         self.record = record
         self.target = (0, 0, 0)
-        self.passes: Callable[[list[FrameType]], bool] = lambda stack: False
         # How many times as seldom as others it reports.
         self.rare = 1
         # It is to start, and the thread that was asked to end has not yet.
@@ -226,7 +223,7 @@ class StackSampler:
         if self._delayed[0] != thread:
             self._delayed, before = (thread, self._queued), self._queued
             self._idle.clear()
-        if self._last_clock == clock and key is not PASSED:
+        if self._last_clock == clock:
             wall, used, late = max(now - self._last, 1e-6), cpu - self._last_cpu, now - due
             # Who is ready waits for nothing but a CPU.
             ready = used + max(0.0, self._queued - before)
@@ -255,7 +252,7 @@ class StackSampler:
         self._hurry(_count() <= MANY_THREADS and self._alone(ident))
         if not stack:
             return None
-        return PASSED if self.passes(stack) else self._frames.fold(stack)
+        return self._frames.fold(stack)
 
     def _alone(self, ident: int) -> bool:
         others = uncollected(sys._current_frames, self._collects)
