@@ -122,6 +122,8 @@ def test_evidence_with_another_type_is_none(key: str) -> None:
     [
         {"loss": {"points": "41"}},
         {"loss": {"advice": {}}},
+        {"conditions": {"throttle": "sw_power_cap"}},
+        {"conditions": {"throttle": {"sw_power_cap": None}}},
         {"window": {"start_s": "1", "end_s": 2.0}},
         {"window": {"end_s": 2.0}},
         {"phases": [{"name": "ppo", "by": "log"}]},
@@ -136,7 +138,7 @@ def test_evidence_with_another_type_is_none(key: str) -> None:
 )
 def test_what_is_added_up_is_looked_at(found: dict[str, Any]) -> None:
     assert sound.evidence({"loss": {"points": 41}, "stacks": {"training": {"seconds": 3, "stacks": []}}})
-    assert sound.evidence({"phases": [PHASE]})
+    assert sound.evidence({"phases": [PHASE], "conditions": {"throttle": {"sw_power_cap": 0.2}}})
     assert not sound.evidence(found)
 
 

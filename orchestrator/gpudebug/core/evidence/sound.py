@@ -179,6 +179,7 @@ def evidence(data: Any) -> bool:
         )
         and _number((data.get("loss") or {}).get("points"))
         and _text((data.get("loss") or {}).get("advice"))
+        and _figures((data.get("conditions") or {}).get("throttle"))
         and all(type((data.get("window") or _NO_WINDOW).get(key)) in (int, float) for key in _NO_WINDOW)
         and _watched((data.get("stacks") or {}).get("training"))
     )
@@ -203,6 +204,10 @@ def _both(values: list[Any]) -> bool:
 
 def _number(value: Any) -> bool:
     return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
+
+
+def _figures(value: Any) -> bool:
+    return value is None or (isinstance(value, dict) and _both(list(value.values())))
 
 
 def _estimate(value: Any) -> bool:
