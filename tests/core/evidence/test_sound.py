@@ -148,28 +148,3 @@ def test_a_course_has_its_points_keys_alone(change: dict[str, Any]) -> None:
     assert sound._course([point])
     assert not sound._course([{**point, **change}])
     assert not sound._course({})
-
-
-COURSE: dict[str, Any] = {
-    **VERDICT,
-    "course": [
-        {"run": "0001-h1", "part": "trial", "place": 0, "value": 1.0, "level": 1, "low": 0, "high": 2}
-    ],
-    "terms": {"direction": "higher", "criteria": {"failure": 2.0, "success": 5}, "protocol": {}},
-    "metric": "gpu_util",
-    "metric_before": None,
-}
-
-
-@pytest.mark.parametrize("bars", [{"failure": 2.0}, {"failure": 2.0, "success": "5"}, [], None])
-def test_a_course_without_what_it_is_drawn_against_is_none(bars: Any) -> None:
-    terms = COURSE["terms"]
-    assert sound.verdict(COURSE)
-    assert not sound.verdict({**COURSE, "terms": {**terms, "criteria": bars}})
-    assert not sound.verdict({**COURSE, "terms": {"criteria": terms["criteria"]}})
-    assert sound.verdict({**COURSE, "course": [], "terms": {**terms, "criteria": bars}})
-
-
-@pytest.mark.parametrize("key", ["metric", "metric_before"])
-def test_a_course_of_no_metric_is_none(key: str) -> None:
-    assert not sound.verdict({name: value for name, value in COURSE.items() if name != key})

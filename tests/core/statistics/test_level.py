@@ -354,5 +354,23 @@ def test_a_verdict_of_an_older_rule_has_none(lacking: str) -> None:
     assert course(old) is None and course(None) is None
 
 
+@pytest.mark.parametrize(
+    "criteria",
+    [None, [], {"failure": 2.0}, {"failure": 2.0, "success": "5"}, {"failure": True, "success": 5}],
+)
+def test_one_whose_terms_name_no_bars_has_none(criteria: object) -> None:
+    verdict = judged(runs(28, 27), runs(61), **PP).model_dump(mode="json")
+    assert course({**verdict, "terms": {**verdict["terms"], "criteria": criteria}}) is None
+    assert course({name: value for name, value in verdict.items() if name != "metric"}) is None
+
+
+@pytest.mark.parametrize("lacking", ["value", "low", "high"])
+def test_without_an_end_of_the_difference_no_effect_is_drawn(lacking: str) -> None:
+    verdict = judged(runs(28, 27), runs(61), **PP).model_dump(mode="json")
+    del verdict["delta"][lacking]
+    found = course(verdict)
+    assert found is not None and found.effect is None
+
+
 def test_without_the_metric_there_is_none() -> None:
     assert course(judged(runs(28, 27), [run(None, None)], **PP).model_dump(mode="json")) is None

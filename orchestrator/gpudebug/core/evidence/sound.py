@@ -104,7 +104,6 @@ def verdict(data: Any) -> bool:
         and isinstance(data.get("metric", ""), str)
         and isinstance(data.get("terms"), (dict, type(None)))
         and _course(data.get("course", []))
-        and (not data.get("course") or not data.get("terms") or _bars(data))
         and _rows(data.get("gates"), "name", "result", "value", "threshold")
         and _rows(data.get("runs"), "name", "part")
         and all(isinstance(r.get("fresh"), bool) and _RUN.match(r["name"]) for r in data["runs"])
@@ -119,18 +118,6 @@ def _course(found: Any) -> bool:
     return _rows(found, "run", "part") and all(
         p.keys() == _POINT and all(type(p[key]) in (int, float) for key in _POINT - {"run", "part"})
         for p in found
-    )
-
-
-def _bars(data: Mapping[str, Any]) -> bool:
-    """Tell whether a verdict with a course says what its course is drawn against."""
-    criteria = data["terms"].get("criteria")
-    return (
-        isinstance(criteria, dict)
-        and all(type(criteria.get(bar)) in (int, float) for bar in ("failure", "success"))
-        and isinstance(data["terms"].get("direction"), str)
-        and isinstance(data.get("metric"), str)
-        and "metric_before" in data
     )
 
 

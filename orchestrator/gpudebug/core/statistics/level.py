@@ -214,16 +214,23 @@ MOST = 20
 
 
 def course(verdict: Mapping[str, Any] | None) -> VerdictCourse | None:
-    """Make the picture of a verdict; None if it has none, as one of an older rule or without the metric."""
+    """Make the picture of a verdict; None if it has none, as one of an older rule, without the metric, or of
+    terms that name no bars."""
     # What shows a level alone need not load the answers.
     from gpudebug.core.answers.show import LevelPoint, VerdictCourse
 
     terms = verdict and verdict.get("terms")
     if not verdict or not terms or not verdict.get("course"):
         return None
-    lower, unit = terms["direction"] == "lower", verdict.get("throughput_unit")
+    criteria = terms.get("criteria")
+    asked = (
+        {bar: criteria.get(bar) for bar in ("failure", "success")} if isinstance(criteria, Mapping) else {}
+    )
+    bars = {bar: float(value) for bar, value in asked.items() if type(value) in (int, float)}
+    if len(bars) < 2 or "metric" not in verdict:
+        return None
+    lower, unit = terms.get("direction") == "lower", verdict.get("throughput_unit")
     metric = Metric(verdict["metric"], lower=lower, work=(unit or "", ""))
-    bars = {name: float(terms["criteria"][name]) for name in ("failure", "success")}
     return VerdictCourse(
         metric=metric.name,
         unit=metric.unit,
@@ -242,10 +249,11 @@ def _above(metric: Metric, level: float, bars: Mapping[str, float]) -> dict[str,
 def _effect(metric: Metric, verdict: Mapping[str, Any], bars: Mapping[str, float]) -> ChangedLevel | None:
     from gpudebug.core.answers.show import ChangedLevel
 
-    before, delta = verdict["metric_before"], verdict["delta"]
-    if before is None or delta is None:
+    before, delta = verdict.get("metric_before"), verdict["delta"] or {}
+    ends: dict[str, float] = {e: delta[e] for e in ("value", "low", "high") if delta.get(e) is not None}
+    if before is None or len(ends) < 3:
         return None
-    after = _above(metric, before, {end: delta[end] for end in ("value", "low", "high")})
+    after = _above(metric, before, ends)
     low, high = sorted((after["low"], after["high"]))
     text = numbers.improvement(verdict).partition(" ")[0]
     above = _above(metric, before, bars)
