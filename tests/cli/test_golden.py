@@ -31,7 +31,7 @@ _BYTES = 60
 # Of a run under way: null until it is known.
 _SO_FAR = ("step", "steps", "left_s", "elapsed_s", "gpu_util", "loss")
 # Of a test under way: null until its first run has ended.
-_SPENT = ("cost_s", "ended", "age_s")
+_SPENT = ("cost_s", "ended", "age_s", "runs", "sparks")
 
 
 def masked(value: Any) -> Any:

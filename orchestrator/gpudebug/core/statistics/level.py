@@ -223,10 +223,12 @@ def course(verdict: Mapping[str, Any] | None) -> VerdictCourse | None:
     if not verdict or not terms or not verdict.get("course"):
         return None
     criteria = terms.get("criteria")
-    asked = (
-        {bar: criteria.get(bar) for bar in ("failure", "success")} if isinstance(criteria, Mapping) else {}
-    )
-    bars = {bar: float(value) for bar, value in asked.items() if type(value) in (int, float)}
+    asked: Mapping[str, Any] = criteria if isinstance(criteria, Mapping) else {}
+    bars = {
+        bar: float(value)
+        for bar in ("failure", "success")
+        if isinstance(value := asked.get(bar), (int, float)) and not isinstance(value, bool)
+    }
     if len(bars) < 2 or "metric" not in verdict:
         return None
     lower, unit = terms.get("direction") == "lower", verdict.get("throughput_unit")
